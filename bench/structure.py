@@ -29,11 +29,14 @@ COMMANDS: dict[str, tuple[str, Record]] = {
     "independent_set": ("plain", {}),
     "cdlp": ("plain", {}),
     "harmonic": ("plain", {}),
+    "jaccard": ("plain", {"pairs": 1_000_000}),
     "scc": ("directed", {}),
 }
 """Algorithms, the graph that each runs on, and its arguments."""
 ABOUT = ("louvain", "leiden", "coloring", "independent_set", "harmonic", "betweenness")
 """Those whose number is a measure of quality: every engine has its own."""
+IN_MEMORY = ("jaccard",)
+"""Those that are no algorithm by name."""
 LONG = 8.0
 """Seconds from which a run is not repeated."""
 
@@ -116,6 +119,7 @@ def _out_of_core(directory: Path, options: argparse.Namespace) -> Record:
     found: Record = {"limit": limit.how, "runs": {}}
     for kind in ("plain", "directed"):
         commands = [name for name in options.algorithms if COMMANDS[name][0] == kind]
+        commands = [name for name in commands if name not in IN_MEMORY]
         if not commands:
             continue
         path = directory / f"large-{kind}.tg"

@@ -5,6 +5,7 @@ Needs no tiergraph: the peers' environment imports it too.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,6 +80,15 @@ def write_undirected(directory: Path, scale: int, seed: int = 1) -> int:
         np.save(directory / f"{name}.npy", array)
     np.save(directory / "vertices.npy", 1 << scale)
     return len(src)
+
+
+@cache
+def ends_of_edges(directory: Path, count: int) -> NDArray[np.int64]:
+    """Pairs of different ends of edges, by chance, some fewer than `count`, of shape (p, 2)."""
+    edges = read(directory)
+    chosen = np.random.default_rng(1).integers(0, len(edges.src), (count, 2))
+    ends = np.column_stack((edges.src[chosen[:, 0]], edges.dst[chosen[:, 1]])).astype(np.int64)
+    return ends[ends[:, 0] != ends[:, 1]]
 
 
 def read(directory: Path) -> Edges:

@@ -16,13 +16,14 @@ Fetch = Callable[[], Any]
 
 def load(directory: str, kind: str) -> Igraph:
     """Builds its graph from the arrays, with weights or without."""
-    return Igraph(rmat.read(Path(directory)), kind == "weighted", kind == "directed")
+    return Igraph(Path(directory), kind == "weighted", kind == "directed")
 
 
 class Igraph:
     """The commands on igraph."""
 
-    def __init__(self, edges: rmat.Edges, weighted: bool, directed: bool) -> None:
+    def __init__(self, directory: Path, weighted: bool, directed: bool) -> None:
+        self._directory, edges = directory, rmat.read(directory)
         ends = np.column_stack((edges.src, edges.dst)).astype(np.int64)
         self._graph = igraph.Graph(n=edges.vertices, edges=ends, directed=directed)
         del ends
@@ -81,6 +82,11 @@ class Igraph:
         """From the first so many vertices with edges."""
         sources = [v for v in range(self._graph.vcount()) if self._graph.degree(v) > 0][:samples]
         return float(max(self._graph.betweenness(sources=sources)))
+
+    def jaccard(self, pairs: int) -> float:
+        """The sum over ends of edges, by chance, of similarity_jaccard."""
+        given = rmat.ends_of_edges(self._directory, pairs)
+        return round(sum(self._graph.similarity_jaccard(pairs=given, loops=False)), 4)
 
     def coloring(self) -> int:
         """vertex_coloring_greedy."""

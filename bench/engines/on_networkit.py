@@ -18,13 +18,14 @@ Fetch = Callable[[], Any]
 def load(directory: str, kind: str) -> NetworKit:
     """Builds its graph from the arrays, with weights or without."""
     nk.setNumberOfThreads(int(os.environ["OMP_NUM_THREADS"]))
-    return NetworKit(rmat.read(Path(directory)), kind == "weighted", kind == "directed")
+    return NetworKit(Path(directory), kind == "weighted", kind == "directed")
 
 
 class NetworKit:
     """The commands on NetworKit. The conversion of results to arrays is not timed."""
 
-    def __init__(self, edges: rmat.Edges, weighted: bool, directed: bool) -> None:
+    def __init__(self, directory: Path, weighted: bool, directed: bool) -> None:
+        self._directory, edges = directory, rmat.read(directory)
         ends = tuple(np.asarray(ids, dtype=np.uint64) for ids in (edges.src, edges.dst))
         weights = np.asarray(edges.weights, dtype=np.float64)
         given = (weights, ends) if weighted else ends
@@ -92,6 +93,12 @@ class NetworKit:
         """EstimateBetweenness from so many vertices."""
         run = nk.centrality.EstimateBetweenness(self._graph, samples, parallel=True).run()
         return float(np.max(run.scores()))
+
+    def jaccard(self, pairs: int) -> float:
+        """The sum over ends of edges, by chance, of its JaccardIndex."""
+        given = rmat.ends_of_edges(self._directory, pairs).tolist()
+        found = nk.linkprediction.JaccardIndex(self._graph).runOn(given)
+        return round(sum(value for _, value in found), 4)
 
     def harmonic(self) -> float:
         """Its HyperBall: the effective diameter alone."""

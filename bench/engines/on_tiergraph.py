@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import tiergraph as tg
+from common import rmat
 
 Fetch = Callable[[], Any]
 KEYS = ("seconds", "iterations", "bytes_read", "resident_bytes", "io_engine")
@@ -22,6 +23,7 @@ class TierGraph:
 
     def __init__(self, path: Path, memory: str, threads: int) -> None:
         self._graph = tg.open(path, memory=memory, threads=threads)
+        self._directory = path.parent
         self.details: dict[str, Any] = {}
 
     def pagerank(self, iterations: int) -> Fetch:
@@ -79,6 +81,12 @@ class TierGraph:
     def cdlp(self) -> int:
         """The number of communities after 10 iterations."""
         return self._number("cdlp", "communities")
+
+    def jaccard(self, pairs: int) -> float:
+        """The sum over ends of edges, by chance, that its similarity says."""
+        return round(
+            float(self._graph.similarity(rmat.ends_of_edges(self._directory, pairs)).sum()), 4
+        )
 
     def harmonic(self) -> float:
         """The effective diameter."""

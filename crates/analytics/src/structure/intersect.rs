@@ -1,4 +1,4 @@
-//! `intersect`: what two ascending lists share.
+//! `intersect`: what two ascending lists share, or a list and a set of marked vertices, a bit for each.
 
 /// A list this many times longer than the other is searched, and not walked.
 const MUCH_LONGER: usize = 16;
@@ -27,4 +27,16 @@ pub(super) fn each_common(a: &[u32], b: &[u32], mut visit: impl FnMut(u32)) {
         i += usize::from(x <= y);
         j += usize::from(y <= x);
     }
+}
+
+/// Whether `v` is marked.
+#[inline(always)]
+pub(super) fn has(marks: &[u64], v: u32) -> bool {
+    marks[(v >> 6) as usize] >> (v & 63) & 1 != 0
+}
+
+/// Marks `v`, or has it be marked no more.
+#[inline(always)]
+pub(super) fn flip(marks: &mut [u64], v: u32) {
+    marks[(v >> 6) as usize] ^= 1 << (v & 63);
 }

@@ -1,6 +1,7 @@
 //! What the two vertices of a pair have in common: `intersect`, over the lists of both.
 //!
-//! Where all lists fit the memory, pairs are gone over once. Where not, the lists of as many pairs' vertices of
+//! The neighbours of a vertex that is in several pairs are marked, and those of the other vertices, which have
+//! fewer, are looked up there. Where all lists fit the memory, pairs are gone over once. Where not, the lists of as many pairs' vertices of
 //! fewer arcs as fit are held while those of the others go by, part by part; a round reads pages of wanted
 //! vertices alone where they are few. 64 bytes a pair, and the degrees.
 
@@ -10,13 +11,16 @@ use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, Reservation};
 
-use super::intersect::each_common;
+use super::intersect::{each_common, flip, has};
 use crate::flags::Flags;
+use crate::per_worker::PerWorker;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, Lists, RowMap, Side};
 
-/// Pairs that a thread takes together.
-const TOGETHER: usize = 1 << 10;
+/// Pairs of a vertex that a thread takes together.
+const TOGETHER: usize = 1 << 12;
+/// What searching a long list for a value costs, as values that are looked at one after the other.
+const SEARCH_COST: usize = 20;
 /// Bytes of a pair beside its ends: its results, twice at the end, and its places in a part.
 const PAIR_BYTES: u64 = 64;
 
@@ -51,7 +55,7 @@ pub fn in_common(
     weighed: Weighed,
     progress: &dyn Progress,
 ) -> Result<(InCommon, RunReport)> {
-    let (n, count) = (graph.vertices(), pairs.len());
+    let (n, count, workers) = (graph.vertices(), pairs.len(), graph.thread_pool().size());
     check(graph, pairs)?;
     let longest = RowMap::longest(graph, Side::Out)?;
     let plan = RowMap::memory(graph, Side::Out)?
@@ -61,6 +65,7 @@ pub fn in_common(
             if weighed == Weighed::Alike { 0 } else { n as u64 * 4 },
         )
         .and("which vertices are wanted", 2 * Flags::bytes(n))
+        .and("the workers' marks", workers as u64 * Flags::bytes(n))
         .and("the neighbours of a pair's vertex", longest * 4 + 64);
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Out)?;
@@ -72,14 +77,18 @@ pub fn in_common(
         Weighed::ByLogarithm | Weighed::ByArcs => Some(ListDegrees::read(graph, Side::In)?),
     };
     let found = Found::new(count, arcs, weighed)?;
+    let marks = PerWorker::new((0..workers).map(|_| vec![0; n.div_ceil(64)]));
     if let Some(lists) = rows.whole()? {
         run.iteration("fill", 0.0);
-        let parts = pairs.chunks(TOGETHER).zip((0..).step_by(TOGETHER));
-        graph.thread_pool().share(parts, |_, parts| {
-            for (part, first) in parts.take_while(|_| !graph.cancel().is_cancelled()) {
-                for (&[a, b], pair) in part.iter().zip(first..) {
-                    found.set(pair, lists.of(a), lists.of(b), false);
-                }
+        let mut passing: Vec<Passing> =
+            (0..count as u32).map(|pair| Passing::of(&degrees, pairs, pair, |held| held)).collect();
+        passing.sort_unstable_by_key(|passing| (passing.vertex, passing.pair));
+        let of_vertices = passing.chunk_by(|a, b| a.vertex == b.vertex);
+        let parts = of_vertices.flat_map(|of_vertex| of_vertex.chunks(TOGETHER));
+        graph.thread_pool().share(parts, |worker, parts| {
+            let mut marks = marks.of(worker);
+            for part in parts.take_while(|_| !graph.cancel().is_cancelled()) {
+                found.compare(&mut marks, lists.of(part[0].vertex), part, |held| lists.of(held));
             }
         })?;
         graph.cancel().check("compare the pairs")?;
@@ -88,7 +97,7 @@ pub fn in_common(
         let mut parts = Parts::new(graph, &degrees, pairs, longest)?;
         while let Some(part) = parts.next(&mut rows)? {
             run.iteration("fill", 0.0);
-            part.compare(&mut rows, &found)?;
+            part.compare(&mut rows, &found, &marks)?;
             run.iteration("intersect", part.passing.len() as f64);
         }
     }
@@ -127,21 +136,56 @@ impl Found {
         Ok(Self { arcs, weighed, sums: zeros()?, neighbors: zeros()? })
     }
 
-    /// Compares the lists of a pair's vertices; those of the second vertex come first if `turned`.
-    fn set(&self, pair: usize, a: &[u32], b: &[u32], turned: bool) {
-        let mut sum = 0.0;
-        each_common(a, b, |w| {
-            let arcs = self.arcs.as_ref().map_or(1, |arcs| arcs.all(w));
-            sum += match self.weighed {
-                Weighed::ByLogarithm if arcs < 2 => 0.0,
-                Weighed::ByLogarithm => 1.0 / (arcs as f64).ln(),
-                Weighed::Alike | Weighed::ByArcs => 1.0 / arcs as f64,
-            };
-        });
-        let (first, second) = if turned { (b, a) } else { (a, b) };
-        self.sums[pair].store(sum.to_bits(), Ordering::Relaxed);
-        let lengths = (second.len() as u64) << 32 | first.len() as u64;
-        self.neighbors[pair].store(lengths, Ordering::Relaxed);
+    /// What a common neighbour counts.
+    #[inline(always)]
+    fn value(&self, w: u32) -> f64 {
+        let arcs = self.arcs.as_ref().map_or(1, |arcs| arcs.all(w));
+        match self.weighed {
+            Weighed::ByLogarithm if arcs < 2 => 0.0,
+            Weighed::ByLogarithm => 1.0 / (arcs as f64).ln(),
+            Weighed::Alike | Weighed::ByArcs => 1.0 / arcs as f64,
+        }
+    }
+
+    /// Compares the list of a vertex with the others of its pairs, which `held` gives by their numbers. `marks`
+    /// are of no vertex before and after.
+    fn compare<'l>(
+        &self,
+        marks: &mut [u64],
+        list: &[u32],
+        of_vertex: &[Passing],
+        held: impl Fn(u32) -> &'l [u32],
+    ) {
+        let few = |passing: &Passing| held(passing.held).len();
+        let apart = |few: usize| (few + list.len()).min(few * SEARCH_COST);
+        let each = of_vertex.iter().map(|passing| apart(few(passing))).sum::<usize>();
+        let marked = of_vertex.iter().map(few).sum::<usize>() + 2 * list.len();
+        let is_marked = marked < each;
+        if is_marked {
+            list.iter().for_each(|&w| flip(marks, w));
+        }
+        for passing in of_vertex {
+            let (other, mut sum) = (held(passing.held), 0.0);
+            if is_marked {
+                for &w in other {
+                    // Most lists have few in common: this branch is guessed well, and a sum of zeros is not free.
+                    if has(marks, w) {
+                        sum += self.value(w);
+                    }
+                }
+            } else {
+                each_common(other, list, |w| sum += self.value(w));
+            }
+            let lengths = [other.len() as u64, list.len() as u64];
+            let [first, second] =
+                if passing.is_turned { [lengths[1], lengths[0]] } else { lengths };
+            let pair = passing.pair as usize;
+            self.sums[pair].store(sum.to_bits(), Ordering::Relaxed);
+            self.neighbors[pair].store(second << 32 | first, Ordering::Relaxed);
+        }
+        if is_marked {
+            list.iter().for_each(|&w| flip(marks, w));
+        }
     }
 
     fn into_values(self) -> InCommon {
@@ -167,6 +211,22 @@ struct Passing {
     pair: u32,
     /// Whether the one that is held is the pair's second.
     is_turned: bool,
+}
+
+impl Passing {
+    /// Pair number `pair`, of whose vertex that is held `number` makes its number.
+    fn of(
+        degrees: &ListDegrees,
+        pairs: &[[u32; 2]],
+        pair: u32,
+        number: impl FnOnce(u32) -> u32,
+    ) -> Self {
+        let ends = pairs[pair as usize];
+        let held = held_of(degrees, ends);
+        let is_turned = ends[0] != held;
+        let vertex = ends[usize::from(!is_turned)];
+        Self { vertex, held: number(held), pair, is_turned }
+    }
 }
 
 /// The pairs, by vertices whose lists are held together.
@@ -215,8 +275,7 @@ impl<'a> Parts<'a> {
         let Self { graph, degrees, pairs, .. } = *self;
         let (mut vertices, mut passing, mut bytes) = (Vec::new(), Vec::new(), 4);
         for &pair in &self.order[self.done..] {
-            let ends = pairs[pair as usize];
-            let held = held_of(degrees, ends);
+            let held = held_of(degrees, pairs[pair as usize]);
             if vertices.last() != Some(&held) {
                 bytes += degrees.all(held) * 4 + 4;
                 if bytes > self.room && !vertices.is_empty() {
@@ -224,10 +283,8 @@ impl<'a> Parts<'a> {
                 }
                 vertices.push(held);
             }
-            let is_turned = ends[0] != held;
-            let vertex = ends[usize::from(!is_turned)];
-            let held = vertices.len() as u32 - 1;
-            passing.push(Passing { vertex, held, pair, is_turned });
+            let number = vertices.len() as u32 - 1;
+            passing.push(Passing::of(degrees, pairs, pair, |_| number));
         }
         if passing.is_empty() {
             return Ok(None);
@@ -255,19 +312,22 @@ impl<'a> Parts<'a> {
 
 impl Part<'_> {
     /// Compares the lists that are held with the others of their pairs, which go by.
-    fn compare(&self, rows: &mut RowMap<'_>, found: &Found) -> Result<()> {
+    fn compare(
+        &self,
+        rows: &mut RowMap<'_>,
+        found: &Found,
+        marks: &PerWorker<Vec<u64>>,
+    ) -> Result<()> {
         let wanted = flags(self.graph, self.passing.iter().map(|passing| passing.vertex));
+        let held = |number: u32| &self.lists.of(number)[..self.lengths[number as usize] as usize];
         rows.for_each_of(
             &|v| wanted.has(v),
-            |_| (),
-            |(), v, list| {
+            |worker| marks.of(worker),
+            |marks, v, list| {
                 let first = self.passing.partition_point(|passing| passing.vertex < v);
-                let of_vertex =
-                    self.passing[first..].iter().take_while(|passing| passing.vertex == v);
-                for &Passing { held, pair, is_turned, .. } in of_vertex {
-                    let held = &self.lists.of(held)[..self.lengths[held as usize] as usize];
-                    found.set(pair as usize, held, list, is_turned);
-                }
+                let rest = &self.passing[first..];
+                let of_vertex = &rest[..rest.partition_point(|passing| passing.vertex == v)];
+                found.compare(marks, list, of_vertex, held);
             },
         )
     }

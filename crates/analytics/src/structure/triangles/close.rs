@@ -8,6 +8,7 @@ use tiergraph_mem::Array;
 use super::forward::{Ahead, BOTH, Forward};
 use crate::per_worker::PerWorker;
 use crate::row_map::RowMap;
+use crate::structure::intersect::{flip, has};
 
 /// A list this many times longer than the marked one is searched, and not walked.
 const MUCH_LONGER: usize = 16;
@@ -28,16 +29,6 @@ struct Worker {
     ahead: Ahead,
     /// What was closed in this pass.
     closed: u64,
-}
-
-#[inline(always)]
-fn has(marks: &[u64], v: u32) -> bool {
-    marks[(v >> 6) as usize] >> (v & 63) & 1 != 0
-}
-
-#[inline(always)]
-fn flip(marks: &mut [u64], v: u32) {
-    marks[(v >> 6) as usize] ^= 1 << (v & 63);
 }
 
 /// How many arcs an edge has, which a target of a list tells.
