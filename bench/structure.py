@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, Record]] = {
 ABOUT = ("louvain", "leiden", "coloring", "independent_set", "harmonic", "betweenness")
 """Those whose number is a measure of quality: every engine has its own."""
 IN_MEMORY = ("jaccard",)
-"""Those that are no algorithm by name."""
+"""Commands that are no algorithm by name, and are not run out of core."""
 LONG = 8.0
 """Seconds from which a run is not repeated."""
 

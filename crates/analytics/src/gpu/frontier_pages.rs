@@ -31,7 +31,7 @@ const SHARE: u64 = 16;
 /// Who reads the pages of frontiers, and how many were read.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct FrontierReads {
-    /// Who starts the reads: `gpu` or `host`.
+    /// Who starts the reads of pages: `gpu` or `host`.
     #[serde(rename = "frontier_reads_by")]
     pub started_by: &'static str,
     /// Pages of neighbour lists, of 4 KiB, that were read for small frontiers.
@@ -78,7 +78,7 @@ impl<'a> FrontierPages<'a> {
         Ok(Some(Self { graph, kernels, stored, reads, refused: 0.0 }))
     }
 
-    /// Who reads pages, and how many were read.
+    /// Who reads the pages of frontiers, and how many were read.
     pub fn reads(&self) -> FrontierReads {
         self.reads
     }
@@ -129,6 +129,7 @@ impl<'a> FrontierPages<'a> {
     }
 }
 
+/// Kernels, as who starts reads.
 const BY_GPU: &str = "gpu";
 
 /// Who reads `pages`, with `left` bytes of device memory for those on their way; `None` if that is not enough,

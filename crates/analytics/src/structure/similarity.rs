@@ -1,8 +1,8 @@
 //! What the two vertices of a pair have in common: `intersect`, over the lists of both.
 //!
 //! The neighbours of a vertex that is in several pairs are marked, and those of the other vertices, which have
-//! fewer, are looked up there. Where all lists fit the memory, pairs are gone over once. Where not, the lists of as many pairs' vertices of
-//! fewer arcs as fit are held while those of the others go by, part by part; a round reads pages of wanted
+//! fewer, are looked up there. Where all lists fit the memory, pairs are gone over once. Where not, the lists of
+//! as many pairs' vertices of fewer arcs as fit are held while those of the others go by, part by part; a round reads pages of wanted
 //! vertices alone where they are few. 64 bytes a pair, and the degrees.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -136,7 +136,7 @@ impl Found {
         Ok(Self { arcs, weighed, sums: zeros()?, neighbors: zeros()? })
     }
 
-    /// What a common neighbour counts.
+    /// What the common neighbour `w` counts.
     #[inline(always)]
     fn value(&self, w: u32) -> f64 {
         let arcs = self.arcs.as_ref().map_or(1, |arcs| arcs.all(w));
@@ -262,8 +262,9 @@ impl<'a> Parts<'a> {
     ) -> Result<Self> {
         let mut order: Vec<u32> = (0..pairs.len() as u32).collect();
         order.sort_unstable_by_key(|&pair| (held_of(degrees, pairs[pair as usize]), pair));
-        let bytes = |&pair: &u32| degrees.all(held_of(degrees, pairs[pair as usize])) * 4 + 4;
-        let all = order.iter().map(bytes).sum::<u64>();
+        let held = |&pair: &u32| held_of(degrees, pairs[pair as usize]);
+        let vertices = order.chunk_by(|a, b| held(a) == held(b)).map(|of_one| held(&of_one[0]));
+        let all = vertices.map(|v| degrees.all(v) * 4 + 4).sum::<u64>();
         let more = all.min(graph.memory().budget().left() / 4 * 3);
         let held = graph.memory().reserve_if_left(more, "the neighbours of pairs' vertices")?;
         let room = longest * 4 + 64 + if held.is_some() { more } else { 0 };

@@ -1,14 +1,14 @@
 //! Reads whose warps submit and poll by themselves: what [`GpuReads`](super::GpuReads) is compared with.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{CoupledKernel, CoupledPairs, ReadWatch, RowRequests, RowTargets};
 use tiergraph_gpu::{Event, Stream};
 
+use super::in_order::{ListsInOrder, ReadsInOrder};
 use super::queues::{QueueOptions, Queues};
-use super::{GpuDrive, GpuReadOptions, RowLists, RowsOnDrives, StopReads, failure};
+use super::{GpuDrive, GpuReadOptions, RowsOnDrives, StopReads, failure};
 use crate::{FileId, NvmeDrives};
 
 /// Reads of rows by one kernel, each warp of which asks for a row and waits for it (as BaM and GIDS do).
@@ -24,17 +24,7 @@ pub struct CoupledReads {
 }
 
 /// Rows of many lists, a list by one kernel whose warps wait for their own rows, one list after the other.
-#[derive(Debug)]
-pub struct CoupledLists {
-    // Dropped first: it ends the kernels that use what is behind it.
-    reads: CoupledReads,
-    stream: Stream,
-    /// The stream by which the host asks how reads ended, which waits for nothing else.
-    checking: Stream,
-    /// The end of each list's kernel.
-    open: HashMap<u64, Event>,
-    tickets: u64,
-}
+pub type CoupledLists = ListsInOrder<CoupledReads>;
 
 impl CoupledReads {
     /// Reads of `rows` on `drives`, by the GPU of `stream`. Of `options`, those of batches and threads
@@ -99,12 +89,12 @@ impl CoupledReads {
         requests: RowRequests,
         to: RowTargets,
     ) -> Result<()> {
-        self.start(stream, blocks, requests, to)?;
+        self.submit(stream, blocks, requests, to)?;
         self.check(stream)
     }
 
     /// As [`read`](Self::read), without waiting for the rows.
-    fn start(
+    fn submit(
         &mut self,
         stream: &Stream,
         blocks: u32,
@@ -115,6 +105,24 @@ impl CoupledReads {
             return Err(Error::new(ErrorKind::Io, "read rows by a GPU").got("an earlier failure"));
         }
         self.kernel.read(stream, blocks, &mut self.pairs, &self.watch, requests, to)
+    }
+}
+
+impl ReadsInOrder for CoupledReads {
+    /// Starts to read a list, all of it, by as many blocks as the device runs at once.
+    ///
+    /// # Panics
+    /// If `of` does not begin with the list.
+    fn start(
+        &mut self,
+        stream: &Stream,
+        _ready: &Event,
+        requests: RowRequests,
+        of: Range<usize>,
+        to: RowTargets,
+    ) -> Result<()> {
+        assert_eq!(of.start, 0, "a list is read as a whole");
+        self.submit(stream, u32::MAX, requests, to)
     }
 
     /// Waits for all work of the stream, and says whether every row came of kernels that have ended.
@@ -128,83 +136,16 @@ impl CoupledReads {
         }
         Ok(())
     }
-}
 
-impl CoupledLists {
-    /// Reads by `reads`, whose kernels run on `stream`.
-    ///
-    /// # Errors
-    /// Any error of the driver.
-    pub fn new(reads: CoupledReads, stream: Stream) -> Result<Self> {
-        let checking = Stream::new(stream.device())?;
-        Ok(Self { reads, stream, checking, open: HashMap::new(), tickets: 0 })
-    }
-}
-
-impl RowLists for CoupledLists {
-    fn stream(&self) -> &Stream {
-        &self.stream
+    fn stop(&self) -> StopReads {
+        self.queues.stop()
     }
 
     fn host_bytes(&self) -> u64 {
-        self.reads.queues.host_bytes()
+        self.queues.host_bytes()
     }
 
-    fn device_bytes(&self) -> u64 {
-        0
-    }
-
-    fn bytes_asked(&self) -> Result<u64> {
-        Ok(self.reads.watch.blocks(&self.checking)? << self.reads.queues.places.block_log2)
-    }
-
-    /// Begins to read a list, all of it, by as many blocks as the device runs at once.
-    ///
-    /// # Panics
-    /// If `of` does not begin with the list.
-    fn begin(
-        &mut self,
-        ready: &Event,
-        requests: RowRequests,
-        of: Range<usize>,
-        to: RowTargets,
-    ) -> Result<u64> {
-        assert_eq!(of.start, 0, "a list is read as a whole");
-        self.stream.wait_for(ready)?;
-        self.reads.start(&self.stream, u32::MAX, requests, to)?;
-        let ended = Event::behind(&self.stream)?;
-        self.tickets += 1;
-        self.open.insert(self.tickets, ended);
-        Ok(self.tickets)
-    }
-
-    fn has_ended(&self, ticket: u64) -> bool {
-        // After an error of the driver no kernel runs any more.
-        self.open.get(&ticket).is_none_or(|ended| !matches!(ended.happened(), Ok(false)))
-    }
-
-    fn is_reading(&self) -> bool {
-        // The GPU does everything by itself.
-        false
-    }
-
-    fn end(&mut self, ticket: u64) -> Result<()> {
-        self.open.remove(&ticket);
-        self.reads.check(&self.checking)
-    }
-
-    fn give_up(&mut self, _ticket: u64) {}
-
-    fn proceed(&mut self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Drop for CoupledLists {
-    /// Ends the kernels before what they use.
-    fn drop(&mut self) {
-        self.reads.stop().stop();
-        // After an error of the driver none of them runs any more.
-        let _ = self.stream.synchronize();
+    fn bytes_asked(&self, stream: &Stream) -> Result<u64> {
+        Ok(self.watch.blocks(stream)? << self.queues.places.block_log2)
     }
 }

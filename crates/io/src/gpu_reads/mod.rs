@@ -12,13 +12,13 @@
 mod arrivals;
 mod coupled;
 mod failure;
+mod in_order;
 mod lists;
 mod measure;
 mod pages;
 mod queues;
 mod rounds;
 mod rows;
-mod waiting;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -22,7 +22,7 @@ use tiergraph_gpu::kernels::{
 use tiergraph_gpu::{DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_mem::Reservation;
 
-use super::waiting::WaitingLists;
+use super::in_order::{ListsInOrder, WaitingReads};
 use super::{GpuReadOptions, GpuReads, ReadStreams, RoundReads, RowLists, RowsOnDrives};
 use crate::{FileId, NvmeDrives};
 
@@ -107,7 +107,10 @@ impl PagesByGpu {
             pieces: (0..PIECES).map(place).collect::<Result<_>>()?,
             reads: match who_waits {
                 WhoWaits::Host => Box::new(RoundReads::new(reads, streams)?),
-                WhoWaits::Kernel => Box::new(WaitingLists::new(reads, streams)?),
+                WhoWaits::Kernel => {
+                    let ReadStreams { submitting, completing } = streams;
+                    Box::new(ListsInOrder::new(WaitingReads { reads, submitting }, completing)?)
+                }
             },
             piece,
             checksum,
