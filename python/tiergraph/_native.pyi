@@ -506,16 +506,16 @@ class GpuLoader:
         first: int,
         rank: int,
         ranks: int,
-        allocate: Callable[[int, int, NDArray[np.int64]], Any],
+        allocate: Callable[[int, int], Any],
         seeds: NDArray[np.uint64] | None = None,
         bounds: list[int] | None = None,
     ) -> GpuEpoch:
-        """As `Loader.epoch`; `allocate` makes a batch's arrays for so many nodes, edges, and seeds.
+        """As `Loader.epoch`; `allocate` makes arrays with room for so many nodes and edges.
 
-        It gives an object with the `addresses` of `n_id`, `edge_index`, `e_id` and `x`.
+        It gives an object with the `addresses` of `n_id`, `edge_index`, `e_id`, `x` and `input_id`.
         """
 
-    def rows(self, most: int, allocate: Callable[[int, int, NDArray[np.int64]], Any]) -> GpuEpoch:
+    def rows(self, most: int, allocate: Callable[[int, int], Any]) -> GpuEpoch:
         """The features of all vertices, at most `most` at a time, as batches without edges."""
 
 class GpuEpoch:

@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use tiergraph_gpu::DevicePtr;
 use tiergraph_graph::Graph;
 use tiergraph_sampler::gpu::{
-    Filled, GpuBatch, GpuEpoch as EngineEpoch, GpuEpochStats, GpuLoader as Engine, GpuTiers,
+    BatchSize, Filled, GpuEpoch as EngineEpoch, GpuEpochStats, GpuLoader as Engine, GpuTiers,
     Outputs,
 };
 use tiergraph_sampler::{Inputs, Loader, Rank};
 
-use crate::batch::{Names, to_dict as by_cpu_to_dict, widen};
+use crate::batch::{Names, to_dict as by_cpu_to_dict};
 use crate::calls::Call;
 use crate::errors::{detached, from_json, raise, spoilt, to_json};
 use crate::loader::SIGNAL_POLL;
@@ -119,9 +119,8 @@ impl GpuLoader {
         Ok(self.locked(py)?.handing())
     }
 
-    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`. `allocate` is called with a
-    /// batch's numbers of nodes and edges, and the indices of its seeds; it returns an object with the
-    /// `addresses` of the arrays. Other `seeds` and `bounds` are as for `Loader.epoch`.
+    /// Begins epoch `number` at batch `first` of rank `rank` of `ranks`. `allocate` is called with the
+    /// numbers of nodes and edges that arrays should have room for; it returns an object with their `addresses`. Other `seeds` and `bounds` are as for `Loader.epoch`.
     #[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
     #[pyo3(signature = (number, first, rank, ranks, allocate, seeds=None, bounds=None))]
     fn epoch(
@@ -234,22 +233,19 @@ fn begin(
     batches: &mut EngineEpoch<Py<PyAny>>,
     allocate: &Py<PyAny>,
 ) -> PyResult<bool> {
-    let sampled = detached(py, || {
-        let batch = batches.sample()?;
-        let sizes = |batch: &GpuBatch| (batch.sampled.nodes(), batch.sampled.edges());
-        Ok(batch.map(|batch| (sizes(batch), widen(&batch.input_id))))
-    })?;
-    let Some(((nodes, edges), input_id)) = sampled else { return Ok(false) };
-    let buffers = allocate.call1(py, (nodes, edges, input_id.into_pyarray(py)))?;
-    let (n_id, edge_index, e_id, x) = buffers.getattr(py, "addresses")?.extract(py)?;
+    let Some(room) = detached(py, || batches.wanted())? else { return Ok(false) };
+    let BatchSize { nodes, edges } = room;
+    let buffers = allocate.call1(py, (nodes, edges))?;
+    let (n_id, edge_index, e_id, x, input_id) = buffers.getattr(py, "addresses")?.extract(py)?;
     let to = Outputs {
         nodes: DevicePtr::at(n_id),
         edge_index: DevicePtr::at(edge_index),
         e_id: DevicePtr::at(e_id),
         x: DevicePtr::at(x),
+        input_id: DevicePtr::at(input_id),
+        room,
     };
-    let owner = buffers.clone_ref(py);
-    detached(py, || batches.fill(owner, &to))?;
+    batches.give(buffers, &to);
     Ok(true)
 }
 
@@ -262,7 +258,7 @@ fn to_dict<'py>(
     let Filled { batch, buffers, .. } = filled;
     let dict = PyDict::new(py);
     dict.set_item("number", batch.number)?;
-    dict.set_item("batch_size", batch.input_id.len())?;
+    dict.set_item("batch_size", batch.seeds)?;
     dict.set_item("buffers", buffers)?;
     dict.set_item("num_sampled_nodes", batch.sampled.num_sampled_nodes)?;
     dict.set_item("num_sampled_edges", batch.sampled.num_sampled_edges)?;

@@ -17,11 +17,13 @@ use tiergraph_gpu::kernels::Sampler;
 use tiergraph_gpu::{Device, DeviceBuf, DevicePtr, Stream};
 use tiergraph_graph::{Graph, OpenOptions};
 use tiergraph_sampler::gpu::{
-    GpuEpoch, GpuEpochStats, GpuLoader, GpuTiers, Outputs, Placed, ReadRates, Transactions,
+    BatchSize, GpuEpoch, GpuEpochStats, GpuLoader, GpuTiers, Outputs, Placed, ReadRates,
+    Transactions,
 };
 use tiergraph_sampler::{Fanout, Loader, LoaderOptions, Plan, Residency, SampleOptions};
 
 const DIM: usize = 20;
+const BATCH: usize = 50;
 const FANOUTS: [u32; 2] = [5, 3];
 const PLACEMENTS: [Placement; 6] = [
     Placement::Unified,
@@ -39,6 +41,7 @@ struct Batch {
     edge_index: Vec<i64>,
     e_id: Vec<i64>,
     x: Vec<f32>,
+    input_id: Vec<i64>,
 }
 
 /// The arrays of a batch that is being filled.
@@ -47,12 +50,13 @@ struct Buffers {
     edge_index: DeviceBuf<i64>,
     e_id: DeviceBuf<i64>,
     x: DeviceBuf<f32>,
+    input_id: DeviceBuf<i64>,
 }
 
 fn options(features: bool) -> LoaderOptions {
     let fanouts = FANOUTS.map(Fanout::Most).to_vec();
     LoaderOptions {
-        batch_size: 50,
+        batch_size: BATCH,
         seed: 9,
         shuffle: true,
         features: vec![features.then(|| "x".into())],
@@ -77,6 +81,7 @@ fn of_cpu(sample: &Sample, number: u64) -> Vec<Batch> {
             edge_index: [wide(&edges.row), wide(&edges.col)].concat(),
             e_id: edges.e_id.iter().map(|&arc| arc as i64).collect(),
             x: prepared.x[0].as_ref().unwrap().floats().unwrap().to_vec(),
+            input_id: wide(&prepared.input_id),
         }
     };
     batches.map(to_batch).collect()
@@ -120,39 +125,45 @@ impl Made {
     }
 
     /// Begins as many batches of an epoch as may be now.
-    fn begin(&self, epoch: &mut GpuEpoch<Buffers>, dim: usize) {
+    fn begin(&self, epoch: &mut GpuEpoch<Buffers>, dim: usize) -> tiergraph_core::Result<()> {
         let device = self.stream.device();
-        while let Some(batch) = epoch.sample().unwrap() {
-            let (nodes, edges) = (batch.sampled.nodes(), batch.sampled.edges());
+        while let Some(room) = epoch.wanted()? {
+            let BatchSize { nodes, edges } = room;
             let buffers = Buffers {
                 nodes: DeviceBuf::new(device, nodes).unwrap(),
                 edge_index: DeviceBuf::new(device, 2 * edges).unwrap(),
                 e_id: DeviceBuf::new(device, edges).unwrap(),
                 x: DeviceBuf::new(device, nodes * dim).unwrap(),
+                input_id: DeviceBuf::new(device, BATCH).unwrap(),
             };
             let to = Outputs {
                 nodes: buffers.nodes.ptr(),
                 edge_index: buffers.edge_index.ptr(),
                 e_id: buffers.e_id.ptr(),
                 x: if dim == 0 { DevicePtr::NULL } else { buffers.x.ptr() },
+                input_id: buffers.input_id.ptr(),
+                room,
             };
-            epoch.fill(buffers, &to).unwrap();
+            epoch.give(buffers, &to);
         }
+        Ok(())
     }
 
     /// The next batch of an epoch; `None` after the last.
     fn next(&self, epoch: &mut GpuEpoch<Buffers>, dim: usize) -> Option<Batch> {
         while !epoch.is_done() {
-            self.begin(epoch, dim);
+            self.begin(epoch, dim).unwrap();
             let Some(filled) = epoch.poll(Duration::from_secs(10)).unwrap() else { continue };
-            let Buffers { nodes, edge_index, e_id, x } = filled.buffers;
+            let Buffers { nodes, edge_index, e_id, x, input_id } = filled.buffers;
             self.stream.device().synchronize().unwrap();
-            let stream = &self.stream;
+            let (stream, sampled) = (&self.stream, &filled.batch.sampled);
+            let (node_count, edge_count) = (sampled.nodes(), sampled.edges());
             return Some(Batch {
-                nodes: stream.download(&nodes, nodes.len()).unwrap(),
-                edge_index: stream.download(&edge_index, edge_index.len()).unwrap(),
-                e_id: stream.download(&e_id, e_id.len()).unwrap(),
-                x: stream.download(&x, x.len()).unwrap(),
+                nodes: stream.download(&nodes, node_count).unwrap(),
+                edge_index: stream.download(&edge_index, 2 * edge_count).unwrap(),
+                e_id: stream.download(&e_id, edge_count).unwrap(),
+                x: stream.download(&x, node_count * dim).unwrap(),
+                input_id: stream.download(&input_id, filled.batch.seeds).unwrap(),
             });
         }
         None
@@ -377,9 +388,8 @@ fn damaged_pages_of_lists_end_the_epoch_and_name_the_page() {
     let seeds = seeds();
     let mut epoch = GpuEpoch::<Buffers>::start(&made.loader, 0, (&seeds).into(), 0).unwrap();
     let error = loop {
-        match epoch.sample() {
-            Ok(batch) => assert!(batch.is_none(), "a batch of damaged pages"),
-            Err(error) => break error,
+        if let Err(error) = made.begin(&mut epoch, 256) {
+            break error;
         }
     };
     assert_eq!(error.kind(), ErrorKind::Format, "{error}");
@@ -405,7 +415,7 @@ fn damaged_rows_end_their_epoch_and_no_other() {
         std::fs::write(&file, &damaged).unwrap();
         let mut epoch = made.begun(0);
         let error = loop {
-            made.begin(&mut epoch, dim);
+            made.begin(&mut epoch, dim).unwrap();
             match epoch.poll(Duration::from_millis(10)) {
                 Ok(batch) => assert!(batch.is_none(), "a batch of damaged rows"),
                 Err(error) => break error,

@@ -5,7 +5,8 @@ the rest of a batch, which is small, is moved.
 
 PyTorch allocates a batch's tensors, on a stream of the loader's, and its own stream waits for what
 fills them; so its allocator, its streams and its graphs work as with any other tensor, and nothing
-here links against it. A native thread makes batches ahead of the one that is handed over.
+here links against it. A native thread makes batches ahead of the one that is handed over, in
+tensors that have room for batches as large as those before: a batch's are the first part of them.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GpuBuffers:
-    """The tensors of one batch."""
+    """The tensors of one batch of n nodes and e edges, or those that have room for it."""
 
     n_id: torch.Tensor
     """int64, (n,): places in the user's order."""
     edge_index: torch.Tensor
-    """int64, (2, e)."""
+    """int64, (2, e); one after the other, as (2 · e,), where it has room for a batch."""
     e_id: torch.Tensor
     """int64, (e,)."""
     x: torch.Tensor
@@ -48,17 +49,27 @@ class GpuBuffers:
     """int64: the seeds' places in the list of all."""
 
     @property
-    def addresses(self) -> tuple[int, int, int, int]:
+    def addresses(self) -> tuple[int, int, int, int, int]:
         """Where the native part writes."""
-        filled = (self.n_id, self.edge_index, self.e_id, self.x)
-        n_id, edge_index, e_id, x = (tensor.data_ptr() for tensor in filled)
-        return n_id, edge_index, e_id, x
+        filled = (self.n_id, self.edge_index, self.e_id, self.x, self.input_id)
+        n_id, edge_index, e_id, x, input_id = (tensor.data_ptr() for tensor in filled)
+        return n_id, edge_index, e_id, x, input_id
 
     def hand_over(self, stream: torch.cuda.Stream, filled: torch.cuda.Stream) -> None:
         """Has the consumer's stream wait for `filled`, and the allocator for the consumer."""
         stream.wait_stream(filled)
         for tensor in (self.n_id, self.edge_index, self.e_id, self.x, self.input_id):
             tensor.record_stream(stream)
+
+    def of(self, nodes: int, edges: int, seeds: int) -> GpuBuffers:
+        """The tensors of the batch of so many nodes, edges and seeds that lies in these."""
+        return GpuBuffers(
+            n_id=self.n_id[:nodes],
+            edge_index=self.edge_index[: 2 * edges].view(2, edges),
+            e_id=self.e_id[:edges],
+            x=self.x[:nodes],
+            input_id=self.input_id[:seeds],
+        )
 
 
 class GpuPart:
@@ -76,6 +87,7 @@ class GpuPart:
         self._device, self.sampled_on_cpu = pyg.device(device), sampled_on_cpu
         name = options["features"][0]
         self._dim = 0 if name is None else graph.features[name].shape[1]
+        self._most_seeds = options["batch_size"]
         told = given.path, json.dumps(options), given.seeds, given.times, self._device.index
         memory = to_bytes(given.how.device_memory)
         self._native = _native.GpuLoader(*told, memory, sampled_on_cpu)
@@ -134,24 +146,25 @@ class GpuPart:
         finally:
             batches.close()
 
-    def _allocate(self, nodes: int, edges: int, input_id: NDArray[np.int64]) -> GpuBuffers:
-        """The tensors of a batch of so many nodes and edges."""
+    def _allocate(self, nodes: int, edges: int) -> GpuBuffers:
+        """Tensors that have room for a batch of so many nodes and edges."""
         torch = pyg.torch()
         with torch.cuda.stream(self._allocating):
             long = {"dtype": torch.int64, "device": self._device}
             return GpuBuffers(
                 n_id=torch.empty(nodes, **long),
-                edge_index=torch.empty((2, edges), **long),
+                edge_index=torch.empty(2 * edges, **long),
                 e_id=torch.empty(edges, **long),
                 x=torch.empty((nodes, self._dim), dtype=torch.float32, device=self._device),
-                input_id=torch.from_numpy(input_id).to(self._device),
+                input_id=torch.empty(self._most_seeds, **long),
             )
 
     def _taken(self, native: _native.GpuBatch) -> GpuBuffers:
         """The tensors of a batch, in order with the current stream."""
         buffers: GpuBuffers = native["buffers"]
         buffers.hand_over(pyg.torch().cuda.current_stream(self._device), self._handing)
-        return buffers
+        nodes, edges = sum(native["num_sampled_nodes"]), sum(native["num_sampled_edges"])
+        return buffers.of(nodes, edges, native["batch_size"])
 
     def collate(self, native: _native.GpuBatch) -> Data:
         """PyG's `Data` over the tensors of a batch, in order with the current stream."""

@@ -1,22 +1,23 @@
 //! An epoch on a GPU: batches are begun ahead of the one that is handed over.
 //!
-//! A batch is sampled, which tells its sizes; the caller allocates its arrays; they are filled. A thread
-//! samples and fills ([`making`](super::making)), so that the caller waits for neither. Rows that are in no
-//! memory are read meanwhile, and waited for when the batch is handed over.
+//! The caller allocates arrays; a batch is sampled, and they are filled. A thread samples and fills
+//! ([`making`](super::making)), so that the caller waits for neither. Rows that are in no memory are read
+//! meanwhile, and waited for when the batch is handed over.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::Result;
 use tiergraph_gpu::Stream;
 use tiergraph_gpu::kernels::Sampled;
 
-use super::making::{Made, Making, Work};
+use super::arrays::{BatchSize, Outputs, RecentSizes};
+use super::making::{Made, MadeBatch, Making, Work};
 use super::row_reads::LateRows;
 use super::rows::RowTiers;
-use super::{Done, Filling, GpuLoader, Outputs};
+use super::{Done, Filling, GpuLoader};
 use crate::pipeline::epoch::Prepared;
 use crate::pipeline::order::Inputs;
 use crate::pipeline::stats::EpochStats;
@@ -28,8 +29,8 @@ pub struct GpuBatch {
     pub number: u32,
     /// Nodes and edges by hop; of a batch that the CPU sampled, its nodes alone.
     pub sampled: Sampled,
-    /// The indices of its seeds in the caller's list; empty if the CPU sampled it.
-    pub input_id: Vec<u32>,
+    /// The number of its seeds; 0 if the GPU did not sample it.
+    pub seeds: usize,
     /// The batch as the CPU sampled it, without features; `None` if the GPU sampled it.
     pub by_cpu: Option<Prepared>,
 }
@@ -69,24 +70,22 @@ pub struct GpuEpochStats {
     pub by_cpu: Option<EpochStats>,
 }
 
-/// The longest wait for a batch's sizes.
-const PATIENCE: Duration = Duration::from_millis(100);
-
 /// The batches of one epoch of a [`GpuLoader`], in order. Dropping it gives up those that are begun.
 pub struct GpuEpoch<B> {
     loader: Arc<Mutex<GpuLoader>>,
     late: Option<Arc<LateRows>>,
     handing: Arc<Stream>,
     making: Making,
-    /// How many batches there are, and which is sampled next.
+    /// How many batches there are, and which is the next that has no arrays.
     batches: usize,
     next: usize,
-    /// The number of batches that are begun before the one before them is handed over.
+    /// The number of batches that have arrays before the one before them is handed over.
     ahead: usize,
-    /// The batch whose arrays the caller is allocating.
-    sampled: Option<GpuBatch>,
-    /// The batch whose arrays the thread was given.
-    given: Option<(GpuBatch, B)>,
+    recent: RecentSizes,
+    /// The owners of the arrays that the thread was given and does not fill yet, in order.
+    given: VecDeque<B>,
+    /// The size of the batch that the first of those do not suit.
+    refused: Option<BatchSize>,
     begun: VecDeque<Filled<B>>,
     stats: GpuEpochStats,
     /// The loader's counts before this epoch.
@@ -126,6 +125,7 @@ impl<B> GpuEpoch<B> {
     fn over(loader: &Arc<Mutex<GpuLoader>>, work: Work, first: usize) -> Result<Self> {
         let held = lock(loader);
         let (ahead, before, handing) = (held.ahead(), held.done(), Arc::clone(&held.handing));
+        let recent = held.recent.clone();
         let late = held.rows.as_ref().and_then(RowTiers::late).cloned();
         drop(held);
         let batches = work.batches();
@@ -137,8 +137,9 @@ impl<B> GpuEpoch<B> {
             batches,
             next: first,
             ahead,
-            sampled: None,
-            given: None,
+            recent,
+            given: VecDeque::new(),
+            refused: None,
             begun: VecDeque::new(),
             stats: GpuEpochStats::default(),
             before,
@@ -146,45 +147,47 @@ impl<B> GpuEpoch<B> {
         })
     }
 
-    /// The next batch whose sizes are known, whose arrays the caller then gives to [`fill`](Self::fill);
-    /// `None` if no other may be begun now, or none is sampled: that is waited for only where no batch is
-    /// begun.
+    /// How large the next arrays should be that the caller makes, for [`give`](Self::give); `None` if no other
+    /// batch may be begun now.
+    ///
+    /// As large as the batches before, or of no size where there were none. A batch that these do not suit
+    /// is asked for again, with its own size.
     ///
     /// # Errors
-    /// Any error of the driver. The epoch is over then.
-    pub fn sample(&mut self) -> Result<Option<&GpuBatch>> {
-        if !self.has_room() {
-            return Ok(None);
-        }
-        let is_begun = !self.begun.is_empty() || self.given.is_some();
-        let patience = if is_begun { Duration::ZERO } else { PATIENCE };
-        while self.sampled.is_none() && self.receive(patience)? {}
-        Ok(self.sampled.as_ref())
+    /// Any error of the driver or of a read. The epoch is over then.
+    pub fn wanted(&mut self) -> Result<Option<BatchSize>> {
+        while !self.given.is_empty() && self.receive(Duration::ZERO)? {}
+        Ok(match (self.refused, self.recent.expected()) {
+            (Some(size), _) => Some(size),
+            (None, Some(size)) if self.has_room() => Some(size),
+            (None, None) if self.has_room() && self.given.is_empty() => Some(BatchSize::default()),
+            _ => None,
+        })
     }
 
-    /// Has the arrays of the batch filled that was sampled last, after what the loader's stream for allocating
-    /// does; `buffers` owns the memory that `to` names.
-    ///
-    /// # Errors
-    /// No batch was sampled.
-    pub fn fill(&mut self, buffers: B, to: &Outputs) -> Result<()> {
-        let Some(batch) = self.sampled.take() else {
-            return Err(Error::new(ErrorKind::Input, "fill a batch").expected("a sampled one"));
-        };
-        self.making.fill(*to);
-        self.given = Some((batch, buffers));
-        Ok(())
+    /// Has a batch written to the arrays that were [`wanted`](Self::wanted), after what the loader's stream for
+    /// allocating does; `buffers` owns the memory that `to` names.
+    pub fn give(&mut self, buffers: B, to: &Outputs) {
+        if self.refused.take().is_some() {
+            self.making.give_exact(*to);
+            self.given.pop_front();
+            self.given.push_front(buffers);
+        } else {
+            self.making.give(*to);
+            self.next += 1;
+            self.given.push_back(buffers);
+        }
     }
 
     /// The next batch, with all that fills it in order with the loader's stream for handing over;
-    /// `Ok(None)` if it is not there within `patience`, or another should be begun meanwhile, or there is no
-    /// further batch (see [`is_done`](Self::is_done)).
+    /// `Ok(None)` if it is not there within `patience`, or arrays may be [`wanted`](Self::wanted) meanwhile, or
+    /// there is no further batch (see [`is_done`](Self::is_done)).
     ///
     /// # Errors
     /// A row that cannot be read or is damaged, any error of the driver. The epoch is over then.
     pub fn poll(&mut self, patience: Duration) -> Result<Option<Filled<B>>> {
-        while self.begun.is_empty() && self.given.is_some() {
-            if !self.receive(patience)? {
+        while self.begun.is_empty() && !self.given.is_empty() {
+            if self.refused.is_some() || !self.receive(patience)? {
                 return Ok(None);
             }
         }
@@ -192,8 +195,7 @@ impl<B> GpuEpoch<B> {
         let since = Instant::now();
         let rows = match (&self.late, first.filling.late_rows) {
             (Some(late), Some(ticket)) => {
-                let has_room = self.has_room();
-                let is_called = || has_room && self.making.is_waited_for();
+                let is_called = || self.making.is_waited_for();
                 late.wait(ticket, patience, is_called).map(|done| done.map(Some))
             }
             _ => Ok(Some(None)),
@@ -209,7 +211,7 @@ impl<B> GpuEpoch<B> {
 
     /// Whether every batch was handed over, or the epoch failed.
     pub fn is_done(&self) -> bool {
-        let is_idle = self.begun.is_empty() && self.given.is_none() && self.sampled.is_none();
+        let is_idle = self.begun.is_empty() && self.given.is_empty();
         self.failed || (is_idle && self.next >= self.batches)
     }
 
@@ -230,12 +232,8 @@ impl<B> GpuEpoch<B> {
 
     /// Ends the epoch, and gives up the batches that are begun: counts do not change any more.
     pub fn end(&mut self) {
-        for made in self.making.end() {
-            count(&mut self.stats, &made);
-            if let (Made::Filled(filling, _), Some((batch, buffers))) = (made, self.given.take()) {
-                self.begun.push_back(Filled { batch, buffers, filling });
-            }
-        }
+        let made: Vec<Made> = self.making.end().collect();
+        made.into_iter().for_each(|made| self.take(made));
         self.failed = true;
         for begun in self.begun.drain(..) {
             // Before its arrays are dropped: kernels may write to them until then.
@@ -244,34 +242,50 @@ impl<B> GpuEpoch<B> {
             // After an error of the driver no kernel runs any more.
             let _ = begun.filling.filled.synchronize();
         }
-        self.given = None;
-        self.sampled = None;
+        self.given.clear();
+        self.refused = None;
     }
 
     /// Whether another batch may be begun.
     fn has_room(&self) -> bool {
-        let begun = self.begun.len() + usize::from(self.given.is_some());
-        let is_left = self.sampled.is_some() || self.next < self.batches;
-        !self.failed && is_left && begun <= self.ahead
+        let begun = self.begun.len() + self.given.len();
+        !self.failed && self.next < self.batches && begun <= self.ahead
     }
 
     /// Takes what the thread made next; false if there is nothing within `patience`.
     fn receive(&mut self, patience: Duration) -> Result<bool> {
         let made = self.making.next(patience);
         let Some(made) = self.over_if_failed(made)? else { return Ok(false) };
-        count(&mut self.stats, &made);
+        self.take(made);
+        Ok(true)
+    }
+
+    /// Takes what the thread tells.
+    fn take(&mut self, made: Made) {
         match made {
-            Made::Sampled(batch, ..) => {
-                self.next += 1;
-                self.sampled = Some(*batch);
-            }
-            Made::Filled(filling, _) => {
-                if let Some((batch, buffers)) = self.given.take() {
+            Made::Refused(size) => self.refused = Some(size),
+            Made::Filled(made) => {
+                self.recent.push(BatchSize::of(&made.batch.sampled));
+                self.count(&made);
+                if let Some(buffers) = self.given.pop_front() {
+                    let MadeBatch { batch, filling, .. } = *made;
                     self.begun.push_back(Filled { batch, buffers, filling });
                 }
             }
         }
-        Ok(true)
+    }
+
+    /// Adds a batch that was made to counts and times.
+    fn count(&mut self, made: &MadeBatch) {
+        let MadeBatch { batch, sample_time, fill_time, by_cpu, .. } = made;
+        let edges = batch.by_cpu.as_ref().map(|prepared| prepared.batch.edge_count());
+        let stats = &mut self.stats;
+        stats.batches += 1;
+        stats.nodes += batch.sampled.nodes() as u64;
+        stats.edges += edges.unwrap_or(batch.sampled.edges() as u64);
+        stats.seconds_sample += sample_time.as_secs_f64();
+        stats.seconds_fill += fill_time.as_secs_f64();
+        stats.by_cpu = *by_cpu;
     }
 
     fn over_if_failed<T>(&mut self, result: Result<T>) -> Result<T> {
@@ -285,21 +299,6 @@ impl<B> GpuEpoch<B> {
 impl<B> Drop for GpuEpoch<B> {
     fn drop(&mut self) {
         self.end();
-    }
-}
-
-/// Adds what was made to counts and times.
-fn count(stats: &mut GpuEpochStats, made: &Made) {
-    match made {
-        Made::Sampled(batch, time, by_cpu) => {
-            let edges = batch.by_cpu.as_ref().map(|prepared| prepared.batch.edge_count());
-            stats.batches += 1;
-            stats.nodes += batch.sampled.nodes() as u64;
-            stats.edges += edges.unwrap_or(batch.sampled.edges() as u64);
-            stats.seconds_sample += time.as_secs_f64();
-            stats.by_cpu = *by_cpu;
-        }
-        Made::Filled(_, time) => stats.seconds_fill += time.as_secs_f64(),
     }
 }
 

@@ -12,6 +12,7 @@ use tiergraph_gpu::{Device, DeviceBuf, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
+use super::arrays::RecentSizes;
 use super::choice::{Transactions, hottest_first};
 use super::rows::RowRoom;
 use super::{Gathering, GpuLoader, GpuTiers, Placed, no_counts, tiers};
@@ -107,6 +108,7 @@ impl GpuLoader {
             counts: no_counts(&stream)?,
             transactions: Transactions::default(),
             made: 0,
+            recent: RecentSizes::default(),
             gathering: Gathering { stream: stream.another()?, before: None },
             allocating: Stream::urgent(&device)?,
             handing: Arc::new(Stream::urgent(&device)?),

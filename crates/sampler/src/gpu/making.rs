@@ -1,10 +1,12 @@
 //! The thread that makes the batches of an epoch: it samples the next one while the caller trains.
 //!
 //! ```text
-//! thread:  sample ─ sizes ─┐            ┌─ fill ─ sample …
-//! caller:                  └─ allocate ─┘
+//! caller:  allocate ─┐
+//! thread:  sample ───┴ fill ─ sample …
 //! ```
-//! Only the caller's own calls take time of the caller: what waits for the GPU is the thread.
+//! Only the caller's own calls take time of the caller: what waits for the GPU is the thread. The caller makes
+//! arrays of the size of the batches before, so that the thread never waits for it while it trains. Where
+//! those do not suit a batch, the thread says how large it is, and waits for others.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,8 +18,9 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use tiergraph_core::{Cancel, Error, ErrorKind, Result, panics, threads};
 use tiergraph_gpu::kernels::Sampled;
 
+use super::arrays::{BatchSize, Outputs};
 use super::epoch::{GpuBatch, lock};
-use super::{Filling, GpuLoader, Outputs};
+use super::{Filling, GpuLoader};
 use crate::pipeline::epoch::{Epoch, Prepared};
 use crate::pipeline::order::SeedOrder;
 use crate::pipeline::stats::EpochStats;
@@ -49,35 +52,58 @@ impl Work {
     /// not sample.
     fn make(&self, loader: &mut GpuLoader, number: usize, selected: &[u32]) -> Result<Sampled> {
         match self {
-            Self::Sample { epoch, order } => loader.sample(*epoch, order.seeds_of(number)),
+            Self::Sample { epoch, order } => {
+                loader.sample(*epoch, order.seeds_of(number), &order.input_id(number))
+            }
             Self::Gather(_) | Self::Select { .. } => loader.select(selected),
         }
     }
 
     /// The batch of these sizes, as the caller gets it.
     fn batch(&self, number: usize, sampled: Sampled, by_cpu: Option<Prepared>) -> GpuBatch {
-        let (number, input_id) = match (self, &by_cpu) {
+        let (number, seeds) = match (self, &by_cpu) {
             (Self::Sample { order, .. }, _) => {
-                (order.seeds_of(number).number, order.input_id(number))
+                let seeds = order.seeds_of(number);
+                (seeds.number, seeds.vertices.len())
             }
-            (_, Some(prepared)) => (prepared.batch.number, Vec::new()),
-            (_, None) => (number as u32, Vec::new()),
+            (_, Some(prepared)) => (prepared.batch.number, 0),
+            (_, None) => (number as u32, 0),
         };
-        GpuBatch { number, sampled, input_id, by_cpu }
+        GpuBatch { number, sampled, seeds, by_cpu }
     }
 }
 
 /// What the thread tells.
 pub(super) enum Made {
-    /// A batch whose sizes are known, how long that took, and the counts of the CPU's epoch.
-    Sampled(Box<GpuBatch>, Duration, Option<EpochStats>),
-    /// The batch before is being filled, and how long it took to start that.
-    Filled(Filling, Duration),
+    /// The first arrays that were given do not suit their batch, which is this large.
+    Refused(BatchSize),
+    /// The first arrays that were given are being filled.
+    Filled(Box<MadeBatch>),
+}
+
+/// A batch whose arrays are being filled, and what that took.
+pub(super) struct MadeBatch {
+    pub batch: GpuBatch,
+    pub filling: Filling,
+    /// Until its sizes were known.
+    pub sample_time: Duration,
+    /// To start filling it.
+    pub fill_time: Duration,
+    /// The counts of the CPU's epoch; `None` where the GPU samples.
+    pub by_cpu: Option<EpochStats>,
+}
+
+/// The two ways in which arrays come to the thread.
+struct Arrays<Way> {
+    /// Those of batches whose sizes are not known yet, in order.
+    expected: Way,
+    /// Those of the batch that refused the ones before.
+    exact: Way,
 }
 
 /// The thread, and what it has made. Dropping it ends the thread.
 pub(super) struct Making {
-    outputs: Option<Sender<Outputs>>,
+    arrays: Option<Arrays<Sender<Outputs>>>,
     made: Receiver<Result<Made>>,
     thread: Option<JoinHandle<()>>,
     stop: Cancel,
@@ -93,9 +119,10 @@ impl Making {
         work: Work,
         numbers: Range<usize>,
     ) -> Result<Self> {
-        let ((send, outputs), (told, made)) = (unbounded(), unbounded());
-        let stop = Cancel::default();
-        let maker = Maker { loader: Arc::clone(loader), work, outputs, told, stop: stop.clone() };
+        let ((expected, next), (exact, other), (told, made)) =
+            (unbounded(), unbounded(), unbounded());
+        let (given, stop) = (Arrays { expected: next, exact: other }, Cancel::default());
+        let maker = Maker { loader: Arc::clone(loader), work, given, told, stop: stop.clone() };
         let run = move || {
             let mut maker = maker;
             if let Err(error) = panics::caught(|| maker.run(numbers)) {
@@ -104,14 +131,22 @@ impl Making {
             }
         };
         let thread = Some(threads::start("batches-gpu", run)?);
-        Ok(Self { outputs: Some(send), made, thread, stop })
+        Ok(Self { arrays: Some(Arrays { expected, exact }), made, thread, stop })
     }
 
-    /// Has the batch that was sampled last filled.
-    pub fn fill(&self, to: Outputs) {
-        if let Some(outputs) = &self.outputs {
+    /// Gives the arrays of the next batch that has none.
+    pub fn give(&self, to: Outputs) {
+        if let Some(arrays) = &self.arrays {
             // A thread that failed has told so.
-            let _ = outputs.send(to);
+            let _ = arrays.expected.send(to);
+        }
+    }
+
+    /// Gives the arrays of the batch that refused those it was given.
+    pub fn give_exact(&self, to: Outputs) {
+        if let Some(arrays) = &self.arrays {
+            // A thread that failed has told so.
+            let _ = arrays.exact.send(to);
         }
     }
 
@@ -139,7 +174,7 @@ impl Making {
     /// Ends the thread; what it had made until then.
     pub fn end(&mut self) -> impl Iterator<Item = Made> {
         self.stop.cancel();
-        self.outputs = None;
+        self.arrays = None;
         // A thread that panicked has told so.
         self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
         self.made.try_iter().filter_map(Result::ok)
@@ -156,7 +191,7 @@ impl Drop for Making {
 struct Maker {
     loader: Arc<Mutex<GpuLoader>>,
     work: Work,
-    outputs: Receiver<Outputs>,
+    given: Arrays<Receiver<Outputs>>,
     told: Sender<Result<Made>>,
     stop: Cancel,
 }
@@ -175,25 +210,34 @@ impl Maker {
                 Work::Gather(batches) => Some(batches.stats()),
                 Work::Sample { .. } | Work::Select { .. } => None,
             };
-            let batch = self.work.batch(number, sampled.clone(), by_cpu);
-            if self.told.send(Ok(Made::Sampled(Box::new(batch), since.elapsed(), counts))).is_err()
-            {
-                return Ok(());
-            }
-            let Ok(to) = self.outputs.recv() else { return Ok(()) };
+            let batch = self.work.batch(number, sampled, by_cpu);
+            let sample_time = since.elapsed();
+            let Some(to) = self.arrays_of(BatchSize::of(&batch.sampled)) else { return Ok(()) };
             let since = Instant::now();
             let mut loader = lock(&self.loader);
             if loader.made != made {
                 // Another epoch of the loader made one meanwhile. The same comes out again.
                 self.work.make(&mut loader, number, &selected)?;
             }
-            let filling = loader.fill(&sampled, &to)?;
+            let filling = loader.fill(&batch.sampled, batch.seeds, &to)?;
             drop(loader);
-            if self.told.send(Ok(Made::Filled(filling, since.elapsed()))).is_err() {
+            let fill_time = since.elapsed();
+            let made = MadeBatch { batch, filling, sample_time, fill_time, by_cpu: counts };
+            if self.told.send(Ok(Made::Filled(Box::new(made)))).is_err() {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Arrays that suit a batch of this size, when they are given; `None` if nobody takes batches any more.
+    fn arrays_of(&self, size: BatchSize) -> Option<Outputs> {
+        let given = self.given.expected.recv().ok()?;
+        if given.room.suits(size) {
+            return Some(given);
+        }
+        self.told.send(Ok(Made::Refused(size))).ok()?;
+        self.given.exact.recv().ok()
     }
 
     /// The vertices of batch `number` where the GPU does not sample, and what the CPU sampled; `None` if it

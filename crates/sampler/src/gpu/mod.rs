@@ -9,6 +9,7 @@
 //! Batches that kernels cannot sample come from a loader on the CPU ([`GpuLoader::of_cpus`]); kernels
 //! gather their features from the same tiers.
 
+mod arrays;
 mod choice;
 mod drive_rows;
 mod epoch;
@@ -39,15 +40,17 @@ use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::residency::hotness::Plan;
 use crate::sampling::batch::Seeds;
 use crate::sampling::philox::{EpochKey, Purpose};
+use arrays::RecentSizes;
 use choice::Wanted;
 use from_cpu::CpuSampler;
 use making::Work;
 use placing::OpenedLists;
 use rows::{RowRoom, RowTiers};
 
+pub use arrays::{BatchSize, Outputs};
 pub use choice::Transactions;
 pub use epoch::{Filled, GpuBatch, GpuEpoch, GpuEpochStats};
-pub use placed::{Done, GpuTiers, Outputs, Placed, Predicted};
+pub use placed::{Done, GpuTiers, Placed, Predicted};
 pub use storage::StorageReads;
 pub use trial::ReadRates;
 
@@ -81,6 +84,7 @@ pub struct GpuLoader {
     transactions: Transactions,
     /// How many batches were sampled or selected: the last of them is the one that can be filled.
     made: u64,
+    recent: RecentSizes,
     /// The reservation for neighbours in pinned host memory.
     held: Option<Reservation>,
 }
@@ -148,6 +152,7 @@ impl GpuLoader {
             options: options.clone(),
             transactions: Transactions::default(),
             made: 0,
+            recent: RecentSizes::default(),
             held,
         };
         let list_bytes = all.bytes();
@@ -222,10 +227,11 @@ impl GpuLoader {
         self.tiers.prefetch.filter(|&batches| batches > 0).unwrap_or(usual)
     }
 
-    /// Samples the batch of `seeds` of an epoch, and waits for its sizes.
-    fn sample(&mut self, epoch: u64, seeds: Seeds<'_>) -> Result<Sampled> {
+    /// Samples the batch of `seeds` of an epoch, which are at `places` of the caller's list, and waits for its
+    /// sizes.
+    fn sample(&mut self, epoch: u64, seeds: Seeds<'_>, places: &[u32]) -> Result<Sampled> {
         self.made += 1;
-        let sampled = self.draw(epoch, seeds, None)?;
+        let sampled = self.draw(epoch, seeds, places, None)?;
         self.add_transactions()?;
         Ok(sampled)
     }
@@ -246,6 +252,7 @@ impl GpuLoader {
         &mut self,
         epoch: u64,
         seeds: Seeds<'_>,
+        places: &[u32],
         by_list: Option<&DeviceBuf<ListUse>>,
     ) -> Result<Sampled> {
         let key = EpochKey::new(self.options.seed, epoch, Purpose::Sample).words();
@@ -255,16 +262,20 @@ impl GpuLoader {
         let (from_host, row_counts) = (&self.counts, self.counts.ptr().offset(ROW_COUNTS));
         let request = Request {
             seeds,
+            places,
             fanouts: &self.fanouts,
             key,
             batch,
             by_list,
             from_host: Some(from_host),
         };
-        self.sampler.sample(stream, &mut self.lists, &request, |sampler| match rows {
-            Some(rows) => rows.start_finding(stream, sampler, DeviceView::at(row_counts, 2)),
-            None => Ok(()),
-        })
+        let sampled =
+            self.sampler.sample(stream, &mut self.lists, &request, |sampler| match rows {
+                Some(rows) => rows.start_finding(stream, sampler, DeviceView::at(row_counts, 2)),
+                None => Ok(()),
+            })?;
+        self.recent.push(BatchSize::of(&sampled));
+        Ok(sampled)
     }
 
     /// The most vertices that [`select`](Self::select) takes without more memory.
@@ -281,12 +292,13 @@ impl GpuLoader {
             rows.start_finding(&self.stream, &self.sampler, counts)?;
         }
         self.add_transactions()?;
+        self.recent.push(BatchSize::of(&selected));
         Ok(selected)
     }
 
-    /// Writes the batch that was made last to arrays that were allocated just now, in order with the stream,
-    /// and its features behind that.
-    fn fill(&mut self, sampled: &Sampled, to: &Outputs) -> Result<Filling> {
+    /// Writes the batch that was made last, of so many `places`, to arrays that have room for it, in order with
+    /// the stream, and its features behind that.
+    fn fill(&mut self, sampled: &Sampled, places: usize, to: &Outputs) -> Result<Filling> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         let (stream, x) = (&self.stream, DeviceView::at(to.x, nodes * self.dim()));
         // After all that used the memory of the arrays before.
@@ -301,6 +313,7 @@ impl GpuLoader {
             nodes: DeviceView::at(to.nodes, nodes),
             edge_index: DeviceView::at(to.edge_index, 2 * edges),
             e_id: DeviceView::at(to.e_id, edges),
+            input_id: DeviceView::at(to.input_id, places),
         };
         self.sampler.export(stream, sampled, &outputs)?;
         let exported = Event::behind(stream)?;

@@ -1,8 +1,8 @@
-//! A loader's share of a GPU, where it placed data, the arrays of its batches, and its counts.
+//! A loader's share of a GPU, where it placed data, and its counts.
 
 use serde::Serialize;
 use tiergraph_core::Result;
-use tiergraph_gpu::{Device, DevicePtr, Stream};
+use tiergraph_gpu::{Device, Stream};
 
 use super::{ReadRates, StorageReads, Transactions};
 
@@ -83,19 +83,6 @@ pub struct Predicted {
     /// The transactions of those batches.
     #[serde(flatten)]
     pub transactions: Transactions,
-}
-
-/// The arrays in device memory that a batch is written to; each is as long as [`Sampled`](tiergraph_gpu::kernels::Sampled) says.
-#[derive(Debug, Clone, Copy)]
-pub struct Outputs {
-    /// Each node's position in the user's order.
-    pub nodes: DevicePtr<i64>,
-    /// The sources of all edges, then their destinations.
-    pub edge_index: DevicePtr<i64>,
-    /// The number of each edge's arc.
-    pub e_id: DevicePtr<i64>,
-    /// A row of features for each node; null without features.
-    pub x: DevicePtr<f32>,
 }
 
 /// Counts of a loader's work so far.

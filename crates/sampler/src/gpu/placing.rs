@@ -234,7 +234,7 @@ impl GpuLoader {
         self.stream.fill_bytes(&mut rows, 0)?;
         self.stream.fill_bytes(&mut lists, 0)?;
         for number in 0..batches {
-            self.draw(0, order.seeds_of(number), Some(&lists))?;
+            self.draw(0, order.seeds_of(number), &[], Some(&lists))?;
             self.sampler.count_uses(&self.stream, &mut rows)?;
         }
         self.counts = no_counts(&self.stream)?;

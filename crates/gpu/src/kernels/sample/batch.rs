@@ -60,6 +60,8 @@ shared! {
 pub struct Request<'a> {
     /// The seeds, as the graph numbers them.
     pub seeds: &'a [u32],
+    /// The place of each seed in the caller's list, to be exported with the batch; empty for none.
+    pub places: &'a [u32],
     /// For each hop, the most neighbours that a node takes; `u32::MAX` for all.
     pub fanouts: &'a [u32],
     /// The key of the epoch's random draws.
@@ -120,4 +122,6 @@ pub struct BatchOutputs<'a> {
     pub edge_index: DeviceView<i64>,
     /// Becomes the number of each edge's arc.
     pub e_id: DeviceView<i64>,
+    /// Becomes the place of each seed in the caller's list; empty if those were not given.
+    pub input_id: DeviceView<i64>,
 }

@@ -90,11 +90,15 @@ shared! {
         col: DevicePtr<u32>,
         e_id: DevicePtr<u64>,
         positions: DevicePtr<u32>,
+        places: DevicePtr<u32>,
         nodes: DevicePtr<i64>,
         edges: DevicePtr<i64>,
         arcs: DevicePtr<i64>,
+        input_id: DevicePtr<i64>,
         node_count: u32,
         edge_count: u32,
+        place_count: u32,
+        reserved: u32,
     }
 }
 
@@ -178,6 +182,7 @@ pub struct Sampler {
     kernels: Kernels,
     /// Each vertex's index among the batch's nodes; all ones for vertices that are not in the batch.
     local_id: DeviceBuf<u32>,
+    /// The last batch's seeds, then the place of each in the caller's list, if those are wanted.
     seeds: DeviceBuf<u32>,
     sizes: DeviceBuf<Sizes>,
     n_id: DeviceBuf<u32>,
@@ -254,7 +259,7 @@ impl Sampler {
         Ok(Self {
             kernels: Kernels::new(device)?,
             local_id,
-            seeds: DeviceBuf::new(device, seeds)?,
+            seeds: DeviceBuf::new(device, 2 * seeds)?,
             sizes: DeviceBuf::new(device, fanouts.len() + 2)?,
             n_id: DeviceBuf::new(device, selected)?,
             other_n_id: DeviceBuf::new(device, selected)?,
@@ -284,7 +289,7 @@ impl Sampler {
     pub fn device_bytes(vertices: usize, seeds: usize, fanouts: &[u32], arcs: u64) -> u64 {
         let (nodes, edges) = bounds(seeds, fanouts, vertices, arcs);
         let selected = nodes.max(vertices.min(SELECTED));
-        4 * (vertices + 2 * selected + seeds) as u64
+        4 * (vertices + 2 * selected + 2 * seeds) as u64
             + 24 * edges as u64
             + 5 * nodes.max(edges) as u64
     }
@@ -307,11 +312,13 @@ impl Sampler {
         request: &Request<'_>,
         and_then: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<Sampled> {
-        assert!(request.seeds.len() <= self.seeds.len(), "no more seeds than the sampler is for");
+        let places = request.places;
+        assert!(request.seeds.len() <= self.seeds.len() / 2, "no more seeds than it is for");
+        assert!(places.is_empty() || places.len() == request.seeds.len(), "a place a seed");
         assert!(request.fanouts.len() + 2 <= self.sizes.len(), "no more hops than it is for");
         assert!(request.by_list.is_none_or(|uses| uses.len() >= self.local_id.len()));
         assert!(request.from_host.is_none_or(|counts| counts.len() >= 2));
-        stream.upload(&mut self.seeds, request.seeds)?;
+        stream.upload(&mut self.seeds, &[request.seeds, places].concat())?;
         let mut hop = self.arguments(lists, request);
         let (seeds, count) = (self.seeds.ptr(), request.seeds.len());
         let number = count as u32;
@@ -468,17 +475,23 @@ impl Sampler {
     pub fn export(&self, stream: &Stream, sampled: &Sampled, to: &BatchOutputs<'_>) -> Result<()> {
         let (nodes, edges) = (sampled.nodes(), sampled.edges());
         assert_eq!((to.nodes.len(), to.edge_index.len(), to.e_id.len()), (nodes, 2 * edges, edges));
+        let places = to.input_id.len();
+        assert!(places <= sampled.num_sampled_nodes[0] && 2 * places <= self.seeds.len());
         let arguments = ExportArguments {
             n_id: self.n_id.ptr(),
             row: self.edges.row.ptr(),
             col: self.edges.col.ptr(),
             e_id: self.edges.e_id.ptr(),
             positions: to.positions.map_or(DevicePtr::NULL, DeviceBuf::ptr),
+            places: self.seeds.ptr().offset(places),
             nodes: to.nodes.ptr(),
             edges: to.edge_index.ptr(),
             arcs: to.e_id.ptr(),
+            input_id: to.input_id.ptr(),
             node_count: nodes as u32,
             edge_count: edges as u32,
+            place_count: places as u32,
+            reserved: 0,
         };
         let most = 8 * stream.device().multiprocessors();
         let whole = Grid::over(nodes.max(edges), THREADS).blocks;

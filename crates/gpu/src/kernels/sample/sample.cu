@@ -358,11 +358,15 @@ struct Export {
     const u32* col;
     const u64* e_id;
     const u32* positions;  // Each vertex's position in the user's order; or null.
+    const u32* places;     // Of the seeds in the caller's list.
     long long* nodes;
     long long* edges;  // Rows, then columns.
     long long* arcs;
+    long long* input_id;
     u32 node_count;
     u32 edge_count;
+    u32 place_count;
+    u32 reserved;
 };
 
 // The batch in the types that PyG takes.
@@ -377,6 +381,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) export_batch(Export x) {
         x.edges[(u64)x.edge_count + e] = x.col[e];
         x.arcs[e] = x.e_id[e];
     }
+    for (u32 i = first; i < x.place_count; i += stride) x.input_id[i] = x.places[i];
 }
 
 struct Uses {
