@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 import warnings
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -77,6 +78,29 @@ def test_gpu_makes_the_cpus_batches(path, fanouts, device_memory):
             assert a.num_sampled_nodes == b.num_sampled_nodes
             assert a.num_sampled_edges == b.num_sampled_edges
             assert a.batch_size == b.batch_size
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "int8"])
+@pytest.mark.parametrize("dim", [17, 33, 286, 2061])
+def test_rows_of_any_width_come_from_the_host(tmp_path, dtype, dim):
+    """Words of all sizes, in rows of less than a piece and of several."""
+    rng = np.random.default_rng(dim)
+    edges = rng.integers(0, 600, (2, 3000))
+    x = rng.normal(size=(600, dim)).astype(np.float32)
+    path = tmp_path / "g.tg"
+    tg.build(tuple(edges), path, order="degree", features=x, feature_dtype=dtype)
+    same = {"batch_size": 64, "seed": 2, "presample": 2}
+    cpu = tg.NeighborLoader(path, [3], **same)
+    with closing(tg.NeighborLoader(path, [3], device="cuda", **same)) as whole:
+        needed = whole.kept()["device_bytes"]
+    rows = 600 * dim * {"f32": 4, "f16": 2, "int8": 1}[dtype]
+    same |= {"placement": "topology"}
+    memory = {"device_memory": needed - rows * 3 // 4}
+    gpu = tg.NeighborLoader(path, [3], device="cuda", **same, **memory)
+    placed = gpu.kept()
+    assert placed["host_rows"] > 0, placed
+    for a, b in zip(cpu, gpu, strict=True):
+        assert torch.equal(a.x, b.x.cpu())
 
 
 @pytest.mark.parametrize("drop_last", [False, True])

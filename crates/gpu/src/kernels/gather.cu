@@ -1,15 +1,13 @@
 // Rows of features to their indices in a batch, from device or mapped host memory.
 //
 // A warp looks up where the rows of up to 32 nodes are, and copies those of one tier: rows in device
-// memory by the whole device, in no time; rows in host memory by a few full multiprocessors, which the
-// link cannot keep busy, so that others are left for training. int8 and float16 become float32 on the
-// way. CPU twin: sampler::gather.
+// memory by the whole device, in no time; rows in host memory by a few small blocks. int8 and float16
+// become float32 on the way. CPU twin: sampler::gather.
 
 static const u32 THREADS = 512;
-static const u32 CLAIM = 8;  // Rows that a warp spreads together.
 static const u32 NOT_RESIDENT = 0xffffffff;  // The location of a row that is in neither memory.
 
-// Rows of one tier.
+// Rows in device memory.
 struct Arguments {
     const u8* rows;       // `stride` bytes apart.
     const u32* location;  // Of each vertex's row: below the number of rows in device memory it is there;
@@ -17,13 +15,12 @@ struct Arguments {
                           // Or null: a vertex's row is its number.
     const u32* n_id;
     float* to;
-    u32 begin, end;  // Locations of the rows.
-    u32 count;       // Of n_id.
-    u32 step;        // How many nodes a warp looks up together, up to 32.
+    u32 rows_here;  // In device memory.
+    u32 count;      // Of n_id.
+    u32 step;       // How many nodes a warp looks up together, up to 32.
     u32 dim;
     u32 stride;
     u32 word_bytes;  // That rows are copied by, if they are float32.
-    u32 reserved;
 };
 
 // The number of the lane that is the `n`th of a mask, from 0 on; any lane if there are not so many.
@@ -72,11 +69,94 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) gather(Arguments a) {
         bool is_node = lane < a.step && i < a.count;
         u32 vertex = is_node ? a.n_id[i] : 0;
         u32 location = is_node && a.location ? a.location[vertex] : vertex;
-        u32 mask = __ballot_sync(ALL, is_node && location >= a.begin && location < a.end);
+        u32 mask = __ballot_sync(ALL, is_node && location < a.rows_here);
         if (mask == 0) continue;
-        u32 source = lane_of(mask, lane), row = __shfl_sync(ALL, location, source) - a.begin;
+        u32 source = lane_of(mask, lane), row = __shfl_sync(ALL, location, source);
         float* to = a.to + (base + source) * a.dim;
         write_rows(a.rows + (u64)row * a.stride, to, __popc(mask), a.dim, a.word_bytes);
+    }
+}
+
+// Rows in mapped host memory.
+struct Crossing {
+    const u8* rows;       // `stride` bytes apart.
+    const u32* location;  // As in Arguments.
+    const u32* n_id;      // The nodes whose rows are wanted, as far as they are there,
+    const u32* targets;   // or, if this is not null, the index in the batch of each of the rows.
+    float* to;
+    u32 before;  // Locations below this are of rows in device memory.
+    u32 count;   // Of n_id or of targets.
+    u32 dim;
+    u32 stride;
+    u32 row_bytes;
+    u32 word_bytes;  // That rows are copied by.
+};
+
+// The row of a lane of group `group` of 32 nodes or rows.
+__device__ inline Crossed look(const Crossing& a, u64 group) {
+    u64 i = group * WARP + threadIdx.x % WARP;
+    Crossed found = {a.rows, a.to, i < a.count};
+    u64 row = i, target = i;
+    if (a.targets) {
+        target = found.is_there ? a.targets[i] : 0;
+    } else {
+        u32 vertex = found.is_there ? a.n_id[i] : 0, location = vertex;
+        if (a.location) location = found.is_there ? a.location[vertex] : NOT_RESIDENT;
+        found.is_there = found.is_there && location >= a.before && location != NOT_RESIDENT;
+        row = location - a.before;
+    }
+    if (!found.is_there) return found;
+    found.from += row * a.stride;
+    found.to += target * a.dim;
+    return found;
+}
+
+template <class Word>
+__device__ inline void cross_by(const Crossing& a, Ring& ring) {
+    u32 lane = threadIdx.x % WARP, groups = (a.count + WARP - 1) / WARP;
+    auto find = [&](u32 group) { return look(a, group); };
+    const u32 bytes = LOADS * WARP * sizeof(Word);  // Of a piece.
+#if ROW_TYPE == 0  // float32
+    auto write = [&](const u8* from, float* to, u32 piece) {
+#pragma unroll
+        for (u32 load = 0; load < LOADS; load++) {
+            u32 i = load * WARP + lane, word = piece * LOADS * WARP + i;
+            if (word < a.row_bytes / sizeof(Word)) ((Word*)to)[word] = ((const Word*)from)[i];
+        }
+    };
+#elif ROW_TYPE == 1  // float16
+    auto write = [&](const u8* from, float* to, u32 piece) {
+        for (u32 i = lane; i < bytes / 2; i += WARP) {
+            u32 at = piece * (bytes / 2) + i;
+            if (at >= a.dim) break;
+            float value;
+            u16 bits = ((const u16*)from)[i];
+            asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+            to[at] = value;
+        }
+    };
+#else  // int8 after a float32 scale
+    float scale = 0;  // Of the row whose pieces come.
+    auto write = [&](const u8* from, float* to, u32 piece) {
+        if (piece == 0) scale = *(const float*)from;
+        for (u32 i = lane; i < bytes; i += WARP) {
+            u32 at = piece * bytes + i;
+            if (at >= a.row_bytes) break;
+            if (at >= sizeof(float)) to[at - sizeof(float)] = scale * ((const signed char*)from)[i];
+        }
+    };
+#endif
+    cross<sizeof(Word)>(ring, groups, a.row_bytes, find, write);
+}
+
+extern "C" __global__ void __launch_bounds__(CROSSING) cross_link(Crossing a) {
+    __shared__ Ring rings[CROSSING / WARP];
+    Ring& ring = rings[threadIdx.x / WARP];
+    switch (a.word_bytes) {
+        case 16: return cross_by<uint4>(a, ring);
+        case 8: return cross_by<uint2>(a, ring);
+        case 4: return cross_by<u32>(a, ring);
+        default: return cross_by<u8>(a, ring);
     }
 }
 
@@ -125,28 +205,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_tiers(Tiers a) {
     }
     if (lane == 0 && host) atomicAdd(a.rows, (u64)host);
     if (lane == 0 && neither) atomicAdd(a.rows + 1, (u64)neither);
-}
-
-struct Spreading {
-    const u8* rows;  // In mapped host memory, `stride` bytes apart.
-    const u32* targets;
-    float* to;
-    u64 count;
-    u32 dim;
-    u32 stride;
-    u32 word_bytes;
-    u32 reserved;
-};
-
-// Rows that were read, each to its target in the batch: a warp takes some together.
-extern "C" __global__ void __launch_bounds__(THREADS, 2) spread(Spreading a) {
-    u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * THREADS + threadIdx.x) / WARP;
-    u64 warps = (u64)gridDim.x * (THREADS / WARP);
-    for (u64 base = (u64)warp * CLAIM; base < a.count; base += warps * CLAIM) {
-        u32 count = (u32)min((u64)CLAIM, a.count - base);
-        u64 i = base + min(lane, count - 1);
-        write_rows(a.rows + i * a.stride, a.to + (u64)a.targets[i] * a.dim, count, a.dim, a.word_bytes);
-    }
 }
 
 struct Widening {

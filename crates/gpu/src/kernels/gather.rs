@@ -1,7 +1,6 @@
 //! Launches of `gather.cu`: rows of features from device and mapped host memory.
 
 use std::mem::offset_of;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
@@ -20,11 +19,11 @@ const THREADS: u32 = 512;
 const WARPS: u32 = THREADS / LANES as u32;
 /// Nodes that a warp looks up together, at most.
 const STEP: usize = 32;
-/// Blocks that read rows in host memory: with half as many, batches of rows of up to 1 KiB take longer. More
-/// would wait there, and keep the kernels of training, which run meanwhile, off their multiprocessors: a
-/// matrix product has one more turn of blocks where there is a little less room than it needs.
-/// Measured: bench/runs/2026-11-27-h200-16-core-128gib/gpu_gather_blocks.txt.
-const LINK_BLOCKS: u32 = 4;
+/// Threads of a block that reads rows in host memory.
+const CROSSING: u32 = 64;
+/// Blocks that read rows in host memory. With fewer, large rows come late; more would use the link no better.
+/// Measured: bench/runs/2026-11-27-h200-16-core-128gib/gpu_beside_training.txt.
+const LINK_BLOCKS: u32 = 8;
 
 /// How a row of features is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,14 +42,28 @@ shared! {
         location: DevicePtr<u32>,
         n_id: DevicePtr<u32>,
         to: DevicePtr<f32>,
-        begin: u32,
-        end: u32,
+        rows_here: u32,
         count: u32,
         step: u32,
         dim: u32,
         stride: u32,
         word_bytes: u32,
-        reserved: u32,
+    }
+}
+
+shared! {
+    struct CrossingArguments as "Crossing" {
+        rows: DevicePtr<u8>,
+        location: DevicePtr<u32>,
+        n_id: DevicePtr<u32>,
+        targets: DevicePtr<u32>,
+        to: DevicePtr<f32>,
+        before: u32,
+        count: u32,
+        dim: u32,
+        stride: u32,
+        row_bytes: u32,
+        word_bytes: u32,
     }
 }
 
@@ -72,19 +85,6 @@ shared! {
         count: DevicePtr<u32>,
         rows: DevicePtr<u64>,
         device_count: u32,
-        reserved: u32,
-    }
-}
-
-shared! {
-    struct Spreading as "Spreading" {
-        rows: DevicePtr<u8>,
-        targets: DevicePtr<u32>,
-        to: DevicePtr<f32>,
-        count: u64,
-        dim: u32,
-        stride: u32,
-        word_bytes: u32,
         reserved: u32,
     }
 }
@@ -119,13 +119,16 @@ pub struct Rows {
 }
 
 pub(super) fn source(row: RowType) -> Source {
-    let mut source = Source::new("gather", &[TYPES, COPY_ROWS, include_str!("gather.cu")])
-        .sharing::<MissingRow>()
-        .sharing::<Arguments>()
-        .sharing::<Finding>()
-        .sharing::<TierArguments>()
-        .sharing::<Spreading>()
-        .sharing::<Widening>();
+    let mut source = Source::new(
+        "gather",
+        &[TYPES, COPY_ROWS, include_str!("cross.cuh"), include_str!("gather.cu")],
+    )
+    .sharing::<MissingRow>()
+    .sharing::<Arguments>()
+    .sharing::<Finding>()
+    .sharing::<TierArguments>()
+    .sharing::<CrossingArguments>()
+    .sharing::<Widening>();
     source.options.push(format!("-DROW_TYPE={}", row as u32));
     source
 }
@@ -256,14 +259,6 @@ pub struct Piece {
     pub count: usize,
 }
 
-/// The rows of one memory.
-struct Tier {
-    rows: DevicePtr<u8>,
-    locations: Range<u32>,
-    /// The most that gather them.
-    blocks: u32,
-}
-
 /// Bytes of the words that float32 rows at `first`, `stride` bytes apart, are copied by.
 fn word_bytes(first: DevicePtr<u8>, stride: u32, to: DeviceView<f32>, dim: usize) -> u32 {
     RowTargets::in_matrix(to, dim).word_bytes(u64::from(stride) | first.address())
@@ -275,7 +270,7 @@ pub struct Gather {
     gather: Kernel,
     missing: Kernel,
     count_tiers: Kernel,
-    spread: Kernel,
+    cross: Kernel,
     widen: Kernel,
     row: RowType,
     resident: u32,
@@ -290,10 +285,10 @@ impl Gather {
         let module = source(row).compile(device)?;
         let gather = module.kernel("gather")?;
         let resident = gather.resident_blocks(THREADS)?;
-        let (missing, spread) = (module.kernel("missing")?, module.kernel("spread")?);
+        let (missing, cross) = (module.kernel("missing")?, module.kernel("cross_link")?);
         let widen = module.kernel("widen")?;
         let count_tiers = module.kernel("count_tiers")?;
-        Ok(Self { gather, missing, count_tiers, spread, widen, row, resident })
+        Ok(Self { gather, missing, count_tiers, cross, widen, row, resident })
     }
 
     /// Writes the rows of the first `count` vertices of `n_id` to `to`, float32, one behind the other,
@@ -313,53 +308,79 @@ impl Gather {
         to: DeviceView<f32>,
     ) -> Result<()> {
         assert!(n_id.len() >= count && to.len() >= count * rows.dim as usize);
-        let on_device = Tier {
-            rows: rows.device.ptr(),
-            locations: 0..rows.device_count,
-            blocks: self.resident,
-        };
-        self.gather_tier(stream, rows, &on_device, n_id, count, to)?;
+        let location = rows.location.as_ref().map_or(DevicePtr::NULL, DeviceBuf::ptr);
+        if rows.device_count > 0 {
+            let step = count.div_ceil((self.resident * WARPS) as usize).clamp(1, STEP);
+            let arguments = Arguments {
+                rows: rows.device.ptr(),
+                location,
+                n_id: n_id.ptr(),
+                to: to.ptr(),
+                rows_here: rows.device_count,
+                count: count as u32,
+                step: step as u32,
+                dim: rows.dim,
+                stride: rows.stride,
+                word_bytes: word_bytes(rows.device.ptr(), rows.stride, to, rows.dim as usize),
+            };
+            let whole = Grid::over(count.div_ceil(step), WARPS).blocks;
+            let grid = Grid { blocks: whole.min(self.resident), threads: THREADS };
+            // SAFETY: `Arguments` of the source; lengths were checked; device memory is all it writes.
+            unsafe { self.gather.launch(stream, grid, &[&arguments])? };
+        }
         let Some(host) = &rows.host else { return Ok(()) };
-        let on_host = Tier {
+        let crossing = CrossingArguments {
             rows: host.ptr(),
-            locations: rows.device_count..NOT_RESIDENT,
-            blocks: LINK_BLOCKS,
+            location,
+            n_id: n_id.ptr(),
+            targets: DevicePtr::NULL,
+            before: rows.device_count,
+            ..self.crossing(host.ptr(), rows.stride, to, rows.dim)
         };
-        self.gather_tier(stream, rows, &on_host, n_id, count, to)
+        self.cross_link(stream, CrossingArguments { count: count as u32, ..crossing })
     }
 
-    fn gather_tier(
+    /// What is the same of all rows at `first` in mapped host memory, `stride` bytes apart.
+    fn crossing(
         &self,
-        stream: &Stream,
-        rows: &Rows,
-        tier: &Tier,
-        n_id: &DeviceBuf<u32>,
-        count: usize,
+        first: DevicePtr<u8>,
+        stride: u32,
         to: DeviceView<f32>,
-    ) -> Result<()> {
-        if tier.locations.is_empty() {
-            return Ok(());
-        }
-        let warps = (tier.blocks * WARPS) as usize;
-        let step = count.div_ceil(warps).clamp(1, STEP);
-        let arguments = Arguments {
-            rows: tier.rows,
-            location: rows.location.as_ref().map_or(DevicePtr::NULL, DeviceBuf::ptr),
-            n_id: n_id.ptr(),
-            to: to.ptr(),
-            begin: tier.locations.start,
-            end: tier.locations.end,
-            count: count as u32,
-            step: step as u32,
-            dim: rows.dim,
-            stride: rows.stride,
-            word_bytes: word_bytes(tier.rows, rows.stride, to, rows.dim as usize),
-            reserved: 0,
+        dim: u32,
+    ) -> CrossingArguments {
+        let row_bytes = match self.row {
+            RowType::F32 => 4 * dim,
+            RowType::F16 => 2 * dim,
+            RowType::Int8 => 4 + dim,
         };
-        let whole = Grid::over(count.div_ceil(step), WARPS).blocks;
-        let grid = Grid { blocks: whole.min(tier.blocks), threads: THREADS };
-        // SAFETY: `Arguments` of the source; lengths were checked; device memory is all it writes.
-        unsafe { self.gather.launch(stream, grid, &[&arguments]) }
+        let word_bytes = match self.row {
+            RowType::F32 => word_bytes(first, stride, to, dim as usize),
+            // Values are converted one by one: only what is read is copied by words.
+            RowType::F16 | RowType::Int8 => {
+                RowTargets { start: first, stride: stride.into() }.word_bytes(row_bytes.into())
+            }
+        };
+        CrossingArguments {
+            rows: first,
+            location: DevicePtr::NULL,
+            n_id: DevicePtr::NULL,
+            targets: DevicePtr::NULL,
+            to: to.ptr(),
+            before: 0,
+            count: 0,
+            dim,
+            stride,
+            row_bytes,
+            word_bytes,
+        }
+    }
+
+    fn cross_link(&self, stream: &Stream, crossing: CrossingArguments) -> Result<()> {
+        let whole = Grid::over(crossing.count as usize, CROSSING).blocks;
+        let grid = Grid { blocks: whole.min(LINK_BLOCKS), threads: CROSSING };
+        // SAFETY: `Crossing` of the source; lengths and targets were checked; rows of the batch are all it
+        // writes.
+        unsafe { self.cross.launch(stream, grid, &[&crossing]) }
     }
 
     /// Starts listing the nodes of the sampler's last batch whose rows are in neither memory; `missing`
@@ -480,21 +501,10 @@ impl Gather {
         let rows: &[u32] = bytemuck::cast_slice(&buffer[..count * size_of::<u32>()]);
         assert!(rows.iter().all(|&target| (target as usize + 1) * dim <= to.len()));
         let targets = mapped_ptr(stream.device(), &buffer)?;
-        let spreading = Spreading {
-            rows: targets.field(layout.rows_at()),
-            targets,
-            to: to.ptr(),
-            count: count as u64,
-            dim: dim as u32,
-            stride: layout.stride as u32,
-            word_bytes: word_bytes(targets.field(layout.rows_at()), layout.stride as u32, to, dim),
-            reserved: 0,
-        };
-        let blocks = Grid::over(count, WARPS).blocks.min(LINK_BLOCKS);
-        let grid = Grid { blocks, threads: THREADS };
-        // SAFETY: `Spreading` of the source; lengths and targets were checked, and `Copying`
-        // keeps the buffer until the kernel ended.
-        unsafe { self.spread.launch(stream, grid, &[&spreading])? };
+        let first = targets.field(layout.rows_at());
+        let crossing = self.crossing(first, layout.stride as u32, to, dim as u32);
+        // `Copying` keeps the buffer until the kernel ended.
+        self.cross_link(stream, CrossingArguments { targets, count: count as u32, ..crossing })?;
         Copying::until(event, stream, buffer)
     }
 }

@@ -45,8 +45,9 @@ use queues::{QueueOptions, Queues};
 const ENTRIES: RangeInclusive<u16> = 16..=1024;
 /// Queue pairs of each drive that a round of reads has.
 const PAIRS_PER_DRIVE: usize = 4;
-/// Blocks that take rows, which lie in device memory by then: few, beside the kernels of training.
-const TAKING_BLOCKS: u32 = 4;
+/// Blocks that take rows, which lie in device memory by then: as many as are done in no time, because few
+/// would keep some multiprocessors from the kernels of training for long.
+const TAKING_BLOCKS: u32 = 64;
 /// The share of the host's memory that staging memory may take, one part in so many.
 const STAGING_SHARE: u64 = 4;
 

@@ -118,7 +118,7 @@ impl<'a> StoredLists<'a> {
     /// Not enough device memory, no compiler.
     ///
     /// # Panics
-    /// If there are 2³² − 2 pages or more, or a piece has none.
+    /// If there are 2³¹ pages or more, or a piece has none.
     pub fn new(
         stream: &Stream,
         index: &[u64],
@@ -126,7 +126,7 @@ impl<'a> StoredLists<'a> {
         reads: Box<dyn ListReads + 'a>,
     ) -> Result<Self> {
         let (device, pages) = (stream.device(), index.len() / 2);
-        assert!(pages < u32::MAX as usize - 1 && reads.piece() > 0, "`{pages}` pages");
+        assert!(pages < 1 << 31 && reads.piece() > 0, "`{pages}` pages");
         let mut slots = DeviceBuf::new(device, pages)?;
         stream.fill_bytes(&mut slots, 0xff)?;
         Ok(Self {

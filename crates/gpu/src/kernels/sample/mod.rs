@@ -20,6 +20,8 @@ const THREADS: u32 = 256;
 const SUM_THREADS: u32 = 1024;
 /// Items whose sums one thread block makes.
 const TILE: usize = 1024;
+/// Blocks that read neighbours in host memory, where they wait for the link.
+const LINK_BLOCKS: u32 = 4;
 /// A batch has fewer nodes and edges than this.
 const MOST: usize = 1 << 31;
 
@@ -38,17 +40,17 @@ impl GraphArguments {
     fn of(lists: &Lists) -> Self {
         let offsets = lists.offsets.ptr();
         let stored = lists.stored.as_ref().map_or(StoredArguments::NONE, StoredLists::arguments);
-        let in_one = |neighbors| Self {
+        let in_one = |neighbors, host_neighbors| Self {
             offsets,
             neighbors,
-            host_neighbors: DevicePtr::NULL,
+            host_neighbors,
             location: DevicePtr::NULL,
             device_neighbors: 0,
             stored,
         };
         match &lists.neighbors {
-            Neighbors::Device(neighbors) => in_one(neighbors.ptr()),
-            Neighbors::Host(neighbors) => in_one(neighbors.ptr()),
+            Neighbors::Device(neighbors) => in_one(neighbors.ptr(), DevicePtr::NULL),
+            Neighbors::Host(neighbors) => in_one(DevicePtr::NULL, neighbors.ptr()),
             Neighbors::Split(split) => Self {
                 offsets,
                 neighbors: split.device.ptr(),
@@ -135,6 +137,7 @@ struct Kernels {
     count: Kernel,
     sum: Kernel,
     choose: Kernel,
+    fetch: Kernel,
     decode: Kernel,
     claim: Kernel,
     mark: Kernel,
@@ -165,6 +168,7 @@ impl Kernels {
             count: module.kernel("count")?,
             sum: module.kernel("sum")?,
             choose: module.kernel("choose")?,
+            fetch: module.kernel("fetch")?,
             decode: module.kernel("decode")?,
             claim: module.kernel("claim")?,
             mark: module.kernel("mark")?,
@@ -413,6 +417,10 @@ impl Sampler {
         launch(&kernels.count, scan(&nodes), &nodes)?;
         sum(&nodes, 0)?;
         launch(&kernels.choose, each_node, &nodes)?;
+        if hop.graph.host_neighbors.address() != 0 {
+            let few = Grid { blocks: each_edge.blocks.min(LINK_BLOCKS), threads: THREADS };
+            launch(&kernels.fetch, few, &found)?;
+        }
         if let Some(stored) = stored {
             let count = stored.wanted(stream)?;
             stored.bring(stream, count, |decoding| {

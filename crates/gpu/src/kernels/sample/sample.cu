@@ -13,11 +13,13 @@ static const u32 TILE = 1024;            // Items whose sums one thread block ma
 static const u32 EACH = TILE / THREADS;  // Consecutive items a thread.
 static const u32 FIRST = 1u << 31;       // Plus an edge: a vertex that this hop found.
 static const u32 MOST = 64;              // The largest fanout whose choice stays on the chip.
+static const u32 ON_HOST = 1u << 31;     // Of an edge whose neighbour is in host memory.
+static const u32 FETCHES = 8;            // Neighbours that a thread has on their way.
 
 struct Graph {
     const u64* offsets;  // Of each vertex's list, and the end.
     const u32* neighbors;
-    const u32* host_neighbors;  // Where lists are split.
+    const u32* host_neighbors;  // Null where all lists are in `neighbors`; without `location`, all are here.
     // Of each vertex's list where lists are split, else null: below `device_neighbors` in `neighbors`,
     // else in `host_neighbors`, minus `device_neighbors`; NOT_RESIDENT for those on storage.
     const u64* location;
@@ -32,12 +34,10 @@ __device__ inline bool is_on_storage(const Graph& graph, u32 vertex) {
     return graph.location && graph.location[vertex] == NOT_RESIDENT;
 }
 
-// The list of a vertex in memory, which begins at `begin` in the order of arcs.
-__device__ inline const u32* list_of(const Graph& graph, u32 vertex, u64 begin) {
-    if (!graph.location) return graph.neighbors + begin;
-    u64 at = graph.location[vertex];
-    if (at < graph.device_neighbors) return graph.neighbors + at;
-    return graph.host_neighbors + (at - graph.device_neighbors);
+// Where the list of a vertex in memory begins: below `device_neighbors` in `neighbors`, else, less that
+// number, in `host_neighbors`. `begin`: where it begins in the order of arcs.
+__device__ inline u64 place_of(const Graph& graph, u32 vertex, u64 begin) {
+    return graph.location ? graph.location[vertex] : begin;
 }
 
 // Nodes and edges of a batch so far.
@@ -64,10 +64,12 @@ struct Hop {
     Graph graph;
     Sizes* sizes;
     u32* n_id;
-    u32* row;       // Of each edge; before `look_up`, the page that has its neighbour on storage.
+    // Of each edge; before `look_up`, the page that has its neighbour on storage, or ON_HOST, which
+    // is no page, and the high bits of the neighbour's place in host memory.
+    u32* row;
     u32* col;
     u64* e_id;
-    u32* neighbor;  // Of each edge, as the graph numbers it.
+    u32* neighbor;  // Of each edge, as the graph numbers it; before `fetch`, the low bits of that place.
     u32* local_id;  // Each vertex's index among the batch's nodes, NONE if it is not one.
     u32* ranks;     // Inside a tile: of nodes' edges, or of first edges.
     u32* sums;      // Of tiles.
@@ -243,6 +245,19 @@ __device__ inline bool taken(const u64* positions, u32 i, u64 position) {
     return found;
 }
 
+// The neighbour of edge `e` is at place `at` of lists in memory.
+__device__ inline void choose_neighbor(const Hop& h, u64 e, u64 at) {
+    const Graph& graph = h.graph;
+    if (!graph.host_neighbors) {
+        h.neighbor[e] = graph.neighbors[at];
+        return;
+    }
+    bool is_on_host = at >= graph.device_neighbors;
+    u64 place = at - graph.device_neighbors;
+    h.row[e] = is_on_host ? ON_HOST | (u32)(place >> 32) : 0;
+    h.neighbor[e] = is_on_host ? (u32)place : graph.neighbors[at];
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
     Sizes s = *h.sizes;
     u32 i = blockIdx.x * THREADS + threadIdx.x, node = s.begin + i;
@@ -250,13 +265,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
     u32 vertex = h.n_id[node];
     u64 begin = h.graph.offsets[vertex], degree = h.graph.offsets[vertex + 1] - begin;
     bool is_stored = is_on_storage(h.graph, vertex);
-    const u32* list = is_stored ? 0 : list_of(h.graph, vertex, begin);
+    u64 list = is_stored ? 0 : place_of(h.graph, vertex, begin);
     u64 to = s.first_edge + h.sums[i / TILE] + h.ranks[i];
     if (degree <= h.fanout) {
         for (u64 k = 0; k < degree; k++) {
             h.e_id[to + k] = begin + k;
             h.col[to + k] = node;
-            if (!is_stored) h.neighbor[to + k] = list[k];
+            if (!is_stored) choose_neighbor(h, to + k, list + k);
         }
         if (is_stored) want_pages(h, vertex, begin, to, (u32)degree);
         return;
@@ -285,9 +300,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
     for (u32 k = 0; k < h.fanout; k++) {
         u64 position = fits ? chosen[k] : h.e_id[to + k] - begin;
         h.col[to + k] = node;
-        if (!is_stored) h.neighbor[to + k] = list[position];
+        if (!is_stored) choose_neighbor(h, to + k, list + position);
     }
     if (is_stored) want_pages(h, vertex, begin, to, h.fanout);
+}
+
+// The neighbours of a hop's edges that are in host memory: by a few blocks, because they wait for the
+// link, and `choose` would keep all multiprocessors meanwhile.
+extern "C" __global__ void __launch_bounds__(THREADS) fetch(Hop h) {
+    u32 all = gridDim.x * THREADS;
+    for (u32 first = h.sizes->first_edge + blockIdx.x * THREADS + threadIdx.x; first < h.sizes->end_edge;
+         first += FETCHES * all) {
+        u32 neighbors[FETCHES];
+        bool is_there[FETCHES];
+#pragma unroll
+        for (u32 i = 0; i < FETCHES; i++) {
+            u32 e = first + i * all, row = e < h.sizes->end_edge ? h.row[e] : 0;
+            u64 place = (u64)(row & ~ON_HOST) << 32 | (row & ON_HOST ? h.neighbor[e] : 0);
+            is_there[i] = row & ON_HOST;
+            neighbors[i] = is_there[i] ? h.graph.host_neighbors[place] : 0;
+        }
+#pragma unroll
+        for (u32 i = 0; i < FETCHES; i++) {
+            if (is_there[i]) h.neighbor[first + i * all] = neighbors[i];
+        }
+    }
 }
 
 // The neighbours of a hop's edges that are on pages which were brought.
