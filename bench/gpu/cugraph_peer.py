@@ -203,6 +203,16 @@ class OfLists:
         by_id[vertices] = values
         return seconds, by_id
 
+    def jaccard(self, pairs: NDArray[np.int32]) -> tuple[float, NDArray[Any]]:
+        """Seconds of one call over pairs in the host's memory, and their coefficients there."""
+        begin = time.perf_counter()
+        first, second = (cp.asarray(ids) for ids in pairs.T)
+        *_, values = pylibcugraph.jaccard_coefficients(
+            self._handle, self._graph, first, second, use_weight=False, do_expensive_check=False
+        )
+        found = cp.asnumpy(values)
+        return time.perf_counter() - begin, found
+
     def _run(self, algorithm: str, sources: cp.ndarray) -> tuple[Any, ...]:
         handle, graph = self._handle, self._graph
         if algorithm == "triangles":

@@ -11,11 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+import time
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 import tiergraph as tg
 
@@ -30,8 +32,11 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "harmonic": {},
     "louvain": {},
     "leiden": {},
+    "jaccard": {},
 }
-OF_CUGRAPH = ("triangles", "kcore", "betweenness", "louvain", "leiden")
+PAIRS = 1_000_000
+"""Pairs whose coefficients of Jaccard are asked for: the ends of edges."""
+OF_CUGRAPH = ("triangles", "kcore", "betweenness", "louvain", "leiden", "jaccard")
 ONLY_CPU = ("louvain", "leiden")
 SOURCES = 32
 WAYS = ("cpu", "first", "again", "cugraph")
@@ -73,17 +78,35 @@ def _measure(path: Path, scale: int, options: argparse.Namespace) -> dict[str, A
     built = tg.generate("rmat", path, scale=scale, **how)
     found: dict[str, Any] = {"edges": built["edges"], "runs": {}}
     with tg.open(path) as cpu:
-        peer, sources, found["cugraph"] = _peer(cpu, options)
+        given, found["cugraph"] = _given(cpu, options)
         for name in options.algorithms:
-            found["runs"][name] = _interleaved(name, path, cpu, peer, sources, options)
+            found["runs"][name] = _interleaved(name, path, cpu, given, options)
     return found
 
 
+class _Given(NamedTuple):
+    """What algorithms are given beside the graph."""
+
+    peer: Any
+    """The graph in cuGraph, or None."""
+    sources: list[int]
+    pairs: NDArray[np.int32]
+
+
 def _interleaved(
-    name: str, path: Path, cpu: Any, peer: Any, sources: list[int], options: argparse.Namespace
+    name: str, path: Path, cpu: Any, given: _Given, options: argparse.Namespace
 ) -> dict[str, list[dict[str, Any]]]:
     runs: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+    peer, sources, pairs = given
     how = ALGORITHMS[name] | ({"sources": sources} if name == "betweenness" else {})
+
+    def run(graph: Any) -> tuple[Any, dict[str, Any]]:
+        if name != "jaccard":
+            return graph.run(name, **how), _kept(graph.last_run)
+        begin = time.perf_counter()
+        similar = graph.similarity(pairs)
+        # The whole call: pairs and results are more than a vertex's.
+        return similar, _kept(graph.last_run) | {"seconds": time.perf_counter() - begin}
 
     def is_wanted(way: str) -> bool:
         done = runs[way]
@@ -93,16 +116,19 @@ def _interleaved(
     for _ in range(options.repetitions):
         values: dict[str, Any] = {}
         if is_wanted("cpu"):
-            values["cpu"] = cpu.run(name, **how)
-            runs["cpu"].append(_kept(cpu.last_run))
+            values["cpu"], kept = run(cpu)
+            runs["cpu"].append(kept)
         if name not in ONLY_CPU:
             with tg.open(path, device="cuda") as gpu:
                 for way in filter(is_wanted, ("first", "again")):
-                    values[way] = gpu.run(name, **how)
-                    runs[way].append(_kept(gpu.last_run))
+                    values[way], kept = run(gpu)
+                    runs[way].append(kept)
         if peer is not None and name in OF_CUGRAPH and is_wanted("cugraph"):
             try:
-                seconds, values["cugraph"] = peer.run(name, sources)
+                if name == "jaccard":
+                    seconds, values["cugraph"] = peer.jaccard(pairs)
+                else:
+                    seconds, values["cugraph"] = peer.run(name, sources)
                 runs["cugraph"].append({"seconds": seconds})
             except (RuntimeError, MemoryError) as error:
                 runs["cugraph"].append({"failed": str(error)[:500]})
@@ -119,6 +145,8 @@ def _interleaved(
                 rest = np.delete(np.arange(len(other)), sources)
                 other, expected = (of[rest] / of[rest].max() for of in (other, expected))
                 close = 1e-3
+            if way == "cugraph" and name == "jaccard":  # float32.
+                close = 1e-6
             np.testing.assert_allclose(
                 other, expected, rtol=close, atol=close, err_msg=f"{name}, {first[0]} and {way}"
             )
@@ -130,20 +158,22 @@ def _kept(report: dict[str, Any]) -> dict[str, Any]:
     return {key: report[key] for key in (*kept, "modularity") if key in report}
 
 
-def _peer(graph: Any, options: argparse.Namespace) -> tuple[Any, list[int], dict[str, Any]]:
-    """The graph's edges in cuGraph, sources of paths, and what is said of cuGraph."""
+def _given(graph: Any, options: argparse.Namespace) -> tuple[_Given, dict[str, Any]]:
+    """The graph's edges in cuGraph, sources of paths, pairs of ends, and what is said of cuGraph."""
     batches = [(src, dst) for src, dst, *_ in graph.edge_batches()]
     src, dst = (np.concatenate(ids).astype(np.int32) for ids in zip(*batches, strict=True))
     sources = np.unique(src[:: max(1, len(src) // (2 * SOURCES))])[:SOURCES].tolist()
+    some = np.random.default_rng(0).integers(0, len(src), PAIRS)
+    pairs = np.column_stack((src[some], dst[some]))
     if "cugraph" in options.without:
-        return None, sources, {"why": "left out"}
+        return _Given(None, sources, pairs), {"why": "left out"}
     try:
         import cugraph_peer
     except ImportError as error:
-        return None, sources, {"why": str(error)}
+        return _Given(None, sources, pairs), {"why": str(error)}
     peer = cugraph_peer.OfLists(src, dst, graph.vertices)
     said = {"version": cugraph_peer.VERSION, "build_seconds": peer.build_seconds}
-    return peer, sources, said
+    return _Given(peer, sources, pairs), said
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ assert pytest.main([*options, sys.argv[2]]) == 0
         (
             "test_gpu_lists.py",
             "path or loops or one or levels or without or little or hubs or elsewhere or room "
-            "or stay or taken",
+            "or stay or taken or of_hubs",
         ),
         ("test_gpu_trace.py", "test"),
         ("test_gpu_bench.py", "test"),

@@ -69,6 +69,53 @@ def test_distances_in_balls(tmp_path, make, undirected, registers):
             assert gpu.last_run[key] == pytest.approx(cpu.last_run[key], rel=1e-9), key
 
 
+@each_graph
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("undirected", [False, True], ids=["directed", "undirected"])
+def test_what_pairs_have_in_common(tmp_path, make, undirected, layout):
+    """Counts are the CPU's, sums of shares but for their last bits. Loops and copies count once."""
+    path = build(tmp_path, make, undirected=undirected, **layout)
+    with tg.open(path, memory=MEMORY) as cpu, tg.open(path, device="cuda") as gpu:
+        rng = np.random.default_rng(8)
+        pairs = rng.choice(cpu.ids, (1000, 2))
+        pairs[::10, 1] = pairs[::10, 0]
+        for by in ("common", "jaccard", "overlap"):
+            np.testing.assert_array_equal(
+                gpu.similarity(pairs, by=by), cpu.similarity(pairs, by=by), err_msg=by
+            )
+            assert gpu.last_run["device"] != "cpu"
+        for by in ("adamic_adar", "resource_allocation"):
+            found, expected = gpu.similarity(pairs, by=by), cpu.similarity(pairs, by=by)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=by)
+        assert len(gpu.similarity(np.empty((0, 2), np.uint64))) == 0
+
+
+def test_similarity_of_pairs_of_hubs(tmp_path):
+    """Lists of many steps of a warp, alike and not."""
+    rng = np.random.default_rng(1)
+    hubs = np.repeat(np.arange(6), 4000)
+    edges = hubs, 6 + rng.integers(0, 9000, len(hubs))
+    path = tmp_path / "hubs.tg"
+    tg.build(edges, path, undirected=True, order="none", ids="dense")
+    pairs = np.array([(a, b) for a in range(6) for b in [*range(6), 6, 7, 8]])
+    with tg.open(path) as cpu, tg.open(path, device="cuda") as gpu:
+        expected = cpu.similarity(pairs, by="common")
+        assert expected.max() > 1000
+        np.testing.assert_array_equal(gpu.similarity(pairs, by="common"), expected)
+        assert gpu.last_run["device"] != "cpu"
+
+
+def test_similarity_without_room_for_lists_is_left_to_the_cpu(tmp_path):
+    path = tmp_path / "g.tg"
+    tg.build(tuple(np.random.default_rng(5).integers(0, 2000, (2, 100_000))), path)
+    pairs = np.arange(200).reshape(-1, 2)
+    with tg.open(path) as cpu, tg.open(path, device="cuda", device_memory="1MiB") as gpu:
+        found = gpu.similarity(pairs)
+        np.testing.assert_array_equal(found, cpu.similarity(pairs))
+        assert gpu.last_run["device"] == "cpu"
+        assert "it ran on the CPU" in gpu.last_run["device_why"]
+
+
 def test_colors_beyond_one_look(tmp_path):
     """A clique of more vertices than colours are looked at together, and hubs beside it."""
 
@@ -194,6 +241,8 @@ def test_lists_stay_for_later_runs(tmp_path):
             stayed = "an earlier run has left them there" in gpu.last_run["device_resident_why"]
             assert stayed == (turn > 0), name
             assert (gpu.last_run["bytes_read"] > 0) == (turn == 0), name
+        gpu.similarity([[0, 1]])
+        assert "an earlier run has left them there" in gpu.last_run["device_resident_why"]
         ranks = gpu.pagerank()
         np.testing.assert_allclose(ranks, cpu.pagerank(), rtol=1e-4)
         assert "all blocks are there" in gpu.last_run["device_resident_why"]

@@ -467,7 +467,8 @@ class Graph(Algorithms):
         `overlap` by those of the vertex that has fewer, 0 where there are none; `adamic_adar` adds
         1 / ln d for each, and `resource_allocation` 1 / d, where d edges lead to it (Adamic and
         Adar, 2003; Zhou, Lü and Zhang, 2009). In any memory: where not all lists of neighbours fit,
-        part by part. 84 bytes a pair are held beside what is returned.
+        part by part. 84 bytes a pair are held beside what is returned. On a GPU where the lists fit
+        it: counts are the same, sums but for their last bits.
         """
         how = (self._vertices(pairs), WEIGHED.get(by, "alike"), progress)
         sums, neighbors = self._run(partial(self._opened.in_common, *how))

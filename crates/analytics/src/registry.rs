@@ -11,8 +11,9 @@ use tiergraph_graph::Graph;
 
 use crate::gpu::{self, Gpu, OnGpu};
 use crate::{
-    Communities, Method, Objective, RunReport, betweenness, clustering, coloring, communities,
-    core_numbers, harmonic, independent_set, k_core, label_propagation, mutual, scc, triangles,
+    Communities, InCommon, Method, Objective, RunReport, Weighed, betweenness, clustering,
+    coloring, communities, core_numbers, harmonic, independent_set, k_core, label_propagation,
+    mutual, scc, triangles,
 };
 
 /// One value a vertex, in the user's order.
@@ -354,6 +355,25 @@ pub fn run(
         return Ok(outcome);
     }
     Ok(outcome.on_cpu(Some(format!("{name} has no version for GPUs: it ran on the CPU"))))
+}
+
+/// What pairs of vertices have in common, as [`in_common`](crate::in_common): on `gpu`, if there is one and the lists
+/// fit it. Among what was found is why it ran on the CPU otherwise.
+///
+/// # Errors
+/// Those of either.
+pub fn compare_pairs(
+    graph: &Graph,
+    gpu: Option<&Gpu>,
+    pairs: &[[u32; 2]],
+    weighed: Weighed,
+    progress: &dyn Progress,
+) -> Result<(InCommon, RunReport, Map<String, Value>)> {
+    let ((found, report), why) = On { graph, gpu, progress }.either(
+        |graph, gpu, progress| gpu::in_common(graph, gpu, pairs, weighed, progress),
+        |graph, progress| crate::in_common(graph, pairs, weighed, progress),
+    )?;
+    Ok((found, report, why.map(|why| (DEVICE_WHY.to_owned(), why.into())).into_iter().collect()))
 }
 
 /// The name of the reason why an algorithm ran on the CPU, among what was found.

@@ -46,8 +46,10 @@ impl ResidentGraph {
 pub(super) enum Listed {
     /// A neighbour for each arc, in any order.
     EveryArc,
-    /// Each neighbour once, ascending, and not the vertex itself.
+    /// Each neighbour once, ascending.
     Distinct,
+    /// Each neighbour once, ascending, and not the vertex itself.
+    Simple,
     /// The same for each direction of arcs: neighbours doubled, and one more where arcs enter.
     Sides,
     /// Each neighbour once, ascending, with its highest bit set where arcs lead to it and from it.
@@ -69,6 +71,18 @@ pub(super) struct ResidentLists {
     /// Whether every arc has a target in its vertex's list.
     pub has_all: bool,
     pub lists: DeviceLists,
+}
+
+impl ResidentLists {
+    /// Whether they contain what `listed` says.
+    fn are(&self, listed: Listed) -> bool {
+        let are_all_alike = match self.listed {
+            Listed::Simple => matches!(listed, Listed::EveryArc | Listed::Distinct),
+            Listed::Distinct => listed == Listed::EveryArc,
+            Listed::EveryArc | Listed::Sides | Listed::Joined => false,
+        };
+        self.listed == listed || (self.has_all && are_all_alike)
+    }
 }
 
 /// What stays on a device between runs of one graph.
@@ -155,12 +169,10 @@ impl DeviceCache {
         let mut cached = self.cached();
         let cached = cached.of(graph);
         let fits = cached.lists_bytes() <= room;
-        let resident = cached.lists.as_ref().filter(|resident| {
-            let distinct_is_all = listed == Listed::EveryArc
-                && resident.listed == Listed::Distinct
-                && resident.has_all;
-            fits && resident.side == side && (resident.listed == listed || distinct_is_all)
-        })?;
+        let resident = cached
+            .lists
+            .as_ref()
+            .filter(|resident| fits && resident.side == side && resident.are(listed))?;
         let lists = resident.lists.clone();
         if cached.blocks_bytes() > room - lists.bytes() {
             cached.blocks = None;

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use tiergraph_core::{ByteSize, Progress, Result};
-use tiergraph_gpu::kernels::{DeviceLists, ListKernels, Put};
+use tiergraph_gpu::kernels::{DeviceLists, Kept, ListKernels, Put};
 use tiergraph_gpu::{DeviceBuf, Stream};
 use tiergraph_graph::{Direction, Graph, NextPass};
 
@@ -29,6 +29,8 @@ pub(super) struct Needs {
     pub(super) state: u64,
     /// Bytes of device memory an arc.
     pub(super) of_arcs: u64,
+    /// Further bytes of device memory.
+    pub(super) of_run: u64,
     /// What each neighbour list contains.
     pub(super) listed: Listed,
     /// The neighbours of more than which a vertex has many; `None` if that is not asked.
@@ -37,14 +39,21 @@ pub(super) struct Needs {
 
 impl Needs {
     /// Neighbours of both sides, each once.
-    pub(super) const SIMPLE: Self =
-        Self { side: Side::Both, state: 0, of_arcs: 0, listed: Listed::Distinct, few: None };
+    pub(super) const SIMPLE: Self = Self {
+        side: Side::Both,
+        state: 0,
+        of_arcs: 0,
+        of_run: 0,
+        listed: Listed::Simple,
+        few: None,
+    };
     /// A neighbour for each arc of both sides.
     pub(super) const EVERY_ARC: Self = Self { listed: Listed::EveryArc, ..Self::SIMPLE };
 
     /// Bytes of device memory beside the lists.
     fn state_bytes(&self, graph: &Graph) -> u64 {
-        graph.vertices() as u64 * self.state + RowMap::arcs(graph, self.side) * self.of_arcs
+        let of_vertices = graph.vertices() as u64 * self.state;
+        of_vertices + RowMap::arcs(graph, self.side) * self.of_arcs + self.of_run
     }
 }
 
@@ -130,10 +139,16 @@ fn make(
     };
     let (lists, report) = made;
     let (side, listed) = (needs.side, needs.listed);
+    let kept = match listed {
+        Listed::EveryArc => None,
+        Listed::Distinct => Some(Kept::All),
+        Listed::Simple => Some(Kept::Others),
+        Listed::Sides | Listed::Joined => Some(Kept::OthersBySide),
+    };
     let mut left_out = 0;
-    if listed != Listed::EveryArc {
+    if let Some(kept) = kept {
         kernels.sort(stream, &lists)?;
-        left_out = kernels.keep_distinct(stream, &lists, listed.has_sides())?;
+        left_out = kernels.keep_distinct(stream, &lists, kept)?;
     }
     if listed == Listed::Joined {
         kernels.join_sides(stream, &lists)?;

@@ -70,7 +70,7 @@ fn close(
     let is_ordered = graph.manifest().order == Order::Degree;
     // Lists in any other order are copied in part.
     let of_arcs = if is_ordered { 0 } else { 4 };
-    let listed = if what == Closed::Arcs { Listed::Joined } else { Listed::Distinct };
+    let listed = if what == Closed::Arcs { Listed::Joined } else { Listed::Simple };
     let needs = Needs { of_arcs, listed, ..WEDGES };
     let Loaded { mut run, stream, lists, .. } = match load(graph, gpu, needs, name, progress)? {
         Ok(loaded) => loaded,
@@ -135,7 +135,7 @@ pub fn mutual(
     let n = graph.vertices();
     let _counts = graph.memory().reserve(n as u64 * 8, "the counts")?;
     let directed = graph.manifest().directed;
-    let listed = if directed { Listed::Sides } else { Listed::Distinct };
+    let listed = if directed { Listed::Sides } else { Listed::Simple };
     let needs = Needs { state: 4, listed, ..Needs::SIMPLE };
     let loaded = load(graph, gpu, needs, "mutual", progress)?;
     let Loaded { mut run, stream, lists, .. } = match loaded {

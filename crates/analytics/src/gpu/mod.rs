@@ -21,6 +21,7 @@ mod pages_by_host;
 mod pass;
 mod propagate;
 mod results;
+mod similarity;
 mod sssp;
 mod staging;
 mod timeline;
@@ -36,6 +37,7 @@ pub use greedy::{coloring, independent_set};
 pub use lists::{clustering, core_numbers, label_propagation, mutual, triangles};
 pub use pagerank::pagerank;
 pub use propagate::{propagate, propagate_on_device};
+pub use similarity::in_common;
 pub use sssp::sssp;
 
 use std::sync::{Arc, OnceLock};

@@ -18,6 +18,7 @@ pub use label_propagation::label_propagation;
 pub(crate) use mutual::mutual_of;
 pub use mutual::{Mutual, mutual};
 pub use similarity::{InCommon, Weighed, in_common};
+pub(crate) use similarity::{Values, check as check_pairs};
 pub use strong::scc;
 pub use triangles::{Triangles, clustering, triangles};
 pub(crate) use triangles::{WedgesClosed, clustering_of, triangles_of};

@@ -72,11 +72,7 @@ pub fn in_common(
     let mut rows = RowMap::new(graph, &degrees)?.distinct();
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "similarity", 0, progress).with_passes_of(rows.round_bytes());
-    let arcs = match weighed {
-        Weighed::Alike => None,
-        Weighed::ByLogarithm | Weighed::ByArcs => Some(ListDegrees::read(graph, Side::In)?),
-    };
-    let found = Found::new(count, arcs, weighed)?;
+    let found = Found::new(count, Values::of(graph, weighed)?)?;
     let marks = PerWorker::new((0..workers).map(|_| vec![0; n.div_ceil(64)]));
     if let Some(lists) = rows.whole()? {
         run.iteration("fill", 0.0);
@@ -105,7 +101,8 @@ pub fn in_common(
     Ok((found.into_values(), report))
 }
 
-fn check(graph: &Graph, pairs: &[[u32; 2]]) -> Result<()> {
+/// Refuses pairs of what are no vertices, and too many.
+pub(crate) fn check(graph: &Graph, pairs: &[[u32; 2]]) -> Result<()> {
     let n = graph.vertices();
     let refused = |expected: String, got: String| {
         Err(Error::new(ErrorKind::Input, "compare pairs of vertices").expected(expected).got(got))
@@ -119,11 +116,38 @@ fn check(graph: &Graph, pairs: &[[u32; 2]]) -> Result<()> {
     }
 }
 
-/// What is found of pairs, by several threads.
-struct Found {
+/// What vertices count as common neighbours.
+pub(crate) struct Values {
     /// How many arcs lead to a vertex, where that counts.
     arcs: Option<ListDegrees>,
     weighed: Weighed,
+}
+
+impl Values {
+    /// The values of the vertices of `graph`, which take the memory of degrees unless they are alike.
+    pub fn of(graph: &Graph, weighed: Weighed) -> Result<Self> {
+        let arcs = match weighed {
+            Weighed::Alike => None,
+            Weighed::ByLogarithm | Weighed::ByArcs => Some(ListDegrees::read(graph, Side::In)?),
+        };
+        Ok(Self { arcs, weighed })
+    }
+
+    /// What the common neighbour `w` counts.
+    #[inline(always)]
+    pub fn value(&self, w: u32) -> f64 {
+        let arcs = self.arcs.as_ref().map_or(1, |arcs| arcs.all(w));
+        match self.weighed {
+            Weighed::ByLogarithm if arcs < 2 => 0.0,
+            Weighed::ByLogarithm => 1.0 / (arcs as f64).ln(),
+            Weighed::Alike | Weighed::ByArcs => 1.0 / arcs as f64,
+        }
+    }
+}
+
+/// What is found of pairs, by several threads.
+struct Found {
+    values: Values,
     /// The bits of each pair's sum.
     sums: Array<AtomicU64>,
     /// The numbers of neighbours of each pair's first vertex, and above of its second.
@@ -131,20 +155,9 @@ struct Found {
 }
 
 impl Found {
-    fn new(pairs: usize, arcs: Option<ListDegrees>, weighed: Weighed) -> Result<Self> {
+    fn new(pairs: usize, values: Values) -> Result<Self> {
         let zeros = || Array::from_fn(pairs, |_| AtomicU64::new(0));
-        Ok(Self { arcs, weighed, sums: zeros()?, neighbors: zeros()? })
-    }
-
-    /// What the common neighbour `w` counts.
-    #[inline(always)]
-    fn value(&self, w: u32) -> f64 {
-        let arcs = self.arcs.as_ref().map_or(1, |arcs| arcs.all(w));
-        match self.weighed {
-            Weighed::ByLogarithm if arcs < 2 => 0.0,
-            Weighed::ByLogarithm => 1.0 / (arcs as f64).ln(),
-            Weighed::Alike | Weighed::ByArcs => 1.0 / arcs as f64,
-        }
+        Ok(Self { values, sums: zeros()?, neighbors: zeros()? })
     }
 
     /// Compares the list of a vertex with the others of its pairs, which `held` gives by their numbers. `marks`
@@ -170,11 +183,11 @@ impl Found {
                 for &w in other {
                     // Most lists have few in common: this branch is guessed well, and a sum of zeros is not free.
                     if has(marks, w) {
-                        sum += self.value(w);
+                        sum += self.values.value(w);
                     }
                 }
             } else {
-                each_common(other, list, |w| sum += self.value(w));
+                each_common(other, list, |w| sum += self.values.value(w));
             }
             let lengths = [other.len() as u64, list.len() as u64];
             let [first, second] =

@@ -23,8 +23,8 @@ pub use gather::{
     Gather, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
 };
 pub use lists::{
-    BallKernels, BallState, Choice, Closed, CoreKernels, DeviceLists, GreedyKernels, LabelKernels,
-    ListKernels, PathKernels, TriangleKernels,
+    BallKernels, BallState, Choice, Closed, CoreKernels, DeviceLists, GreedyKernels, Kept,
+    LabelKernels, ListKernels, PairKernels, PathKernels, TriangleKernels,
 };
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Put, Relax, Sum};
 pub use queue_pairs::{

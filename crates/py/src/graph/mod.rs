@@ -22,8 +22,8 @@ use tiergraph_analytics::gpu::{self, Gpu};
 use tiergraph_analytics::registry::{self, Column, Outcome};
 use tiergraph_analytics::{
     ComponentSizes, LoopCheckpoints as Checkpoints, PageRank, Propagate, Reduce, RunReport,
-    UNREACHED, Value, Walks, Weighed, bfs, in_common, pagerank, pagerank_memory, propagate,
-    propagate_bytes, sssp, walks, wcc,
+    UNREACHED, Value, Walks, Weighed, bfs, pagerank, pagerank_memory, propagate, propagate_bytes,
+    sssp, walks, wcc,
 };
 use tiergraph_core::trace::Trace;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
@@ -460,7 +460,10 @@ impl Graph {
             let bytes = ids.len() as u64 * 20;
             let _held = graph.memory().reserve(bytes, "the pairs' vertices")?;
             let vertices = graph.ids().find(&ids)?;
-            in_common(graph, vertices.as_chunks().0, weighed, progress)
+            let (gpu, pairs) = (self.gpu.here()?.as_ref(), vertices.as_chunks().0);
+            let (common, report, found) =
+                registry::compare_pairs(graph, gpu, pairs, weighed, progress)?;
+            Ok((common, WithFound { report, found }))
         })?;
         let count = found.sums.len();
         let neighbors = found.neighbors.into_flattened().into_pyarray(py).reshape([count, 2])?;

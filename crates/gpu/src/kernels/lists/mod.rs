@@ -5,6 +5,7 @@ mod cores;
 mod greedy;
 mod labels;
 mod order;
+mod pairs;
 mod paths;
 mod queue;
 mod triangles;
@@ -21,7 +22,8 @@ pub use balls::{BallKernels, BallState};
 pub use cores::CoreKernels;
 pub use greedy::{Choice, GreedyKernels};
 pub use labels::LabelKernels;
-pub use order::ListKernels;
+pub use order::{Kept, ListKernels};
+pub use pairs::PairKernels;
 pub use paths::PathKernels;
 pub use triangles::{Closed, TriangleKernels};
 
@@ -124,13 +126,14 @@ fn source_with(name: &str, texts: &[&str]) -> Source {
     Source::new(name, &all).sharing::<ListsArguments>()
 }
 
-pub(super) fn sources() -> [Source; 7] {
+pub(super) fn sources() -> [Source; 8] {
     [
         balls::source(),
         cores::source(),
         greedy::source(),
         labels::source(),
         order::source(),
+        pairs::source(),
         paths::source(),
         triangles::source(),
     ]

@@ -106,19 +106,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_long(
     }
 }
 
-// Leaves in each list, which ascends, every target once, without the vertex itself; counts what it left out. Targets
-// have `sides` more bits than vertices. A warp a vertex.
+// Leaves in each list, which ascends, every target once, without the vertex itself unless `own`; counts what it left
+// out. Targets have `sides` more bits than vertices. A warp a vertex.
 extern "C" __global__ void __launch_bounds__(THREADS) keep_distinct(
-    Lists l, u32 sides, u32* left_out) {
+    Lists l, u32 sides, u32 own, u32* left_out) {
     u32 lane = threadIdx.x % WARP, out = 0;
     for (u32 v = warp_number(); v < l.vertices; v += warps()) {
-        u32 start = l.starts[v], end = l.ends[v], kept = start, last = v << sides;
+        u32 start = l.starts[v], end = l.ends[v], kept = start, last = 0;
         for (u32 at = start; at < end; at += WARP) {
-            u32 w = at + lane < end ? l.targets[at + lane] : v << sides;
+            u32 w = at + lane < end ? l.targets[at + lane] : ALL;
             u32 before = __shfl_up_sync(ALL, w, 1);
             if (lane == 0) before = last;
             last = __shfl_sync(ALL, w, WARP - 1);
-            bool is_kept = w >> sides != v && w != before;
+            bool is_new = at + lane == start || w != before;
+            bool is_kept = at + lane < end && is_new && (own || w >> sides != v);
             u32 keeps = __ballot_sync(ALL, is_kept);
             // What is written was read already: by this step, or one before.
             if (is_kept) l.targets[kept + __popc(keeps & ((1u << lane) - 1))] = w;

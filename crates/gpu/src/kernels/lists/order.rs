@@ -5,6 +5,17 @@ use tiergraph_core::Result;
 use super::{DeviceLists, Source, THREADS, resident_grid, source_of, warp_blocks};
 use crate::{Device, DeviceBuf, Grid, Kernel, Stream};
 
+/// What [`ListKernels::keep_distinct`] leaves in lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Every neighbour once.
+    All,
+    /// Every neighbour once but the vertex itself.
+    Others,
+    /// The same, where targets have the side that an arc is of, too: once for each side.
+    OthersBySide,
+}
+
 /// The compiled kernels that put lists in order.
 #[derive(Debug, Clone)]
 pub struct ListKernels {
@@ -103,17 +114,19 @@ impl ListKernels {
         unsafe { self.short.launch(stream, grid, &[&lists.arguments()]) }
     }
 
-    /// Leaves every target once in lists that ascend, without the vertex itself; returns how many were left out. Targets
-    /// have the side that an arc is of, too, if `sides`.
+    /// Leaves what is `kept` in lists that ascend; returns how many targets were left out.
     ///
     /// # Errors
     /// Any error of the driver.
-    pub fn keep_distinct(&self, stream: &Stream, lists: &DeviceLists, sides: bool) -> Result<u32> {
-        let (left_out, sides) = (stream.uploaded(&[0u32])?, u32::from(sides));
+    pub fn keep_distinct(&self, stream: &Stream, lists: &DeviceLists, kept: Kept) -> Result<u32> {
+        let left_out = stream.uploaded(&[0u32])?;
+        let (sides, own) = (u32::from(kept == Kept::OthersBySide), u32::from(kept == Kept::All));
         let grid = resident_grid(&self.distinct, warp_blocks(lists.vertices() as u32))?;
         // SAFETY: as above; a warp writes to the lists that it alone reads.
         unsafe {
-            self.distinct.launch(stream, grid, &[&lists.arguments(), &sides, &left_out.ptr()])?;
+            let parameters = (lists.arguments(), left_out.ptr());
+            let (lists, left_out) = (&parameters.0, &parameters.1);
+            self.distinct.launch(stream, grid, &[lists, &sides, &own, left_out])?;
         }
         Ok(stream.download(&left_out, 1)?[0])
     }

@@ -8,9 +8,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_neighbors(Lists l, u
     if (v < l.vertices) neighbors[v] = l.ends[v] - l.starts[v];
 }
 
-// Targets of lists whose edges count arcs have BOTH in some; those of others have no such bit that would not be the
-// vertex's own.
-template <bool ARCS> __device__ inline u32 plain(u32 target) { return ARCS ? target & ~BOTH : target; }
+// How many arcs the edge to a target is, in lists whose edges count arcs.
 template <bool ARCS> __device__ inline u32 arcs_of(u32 target) { return ARCS ? 1 + (target >> 31) : 1; }
 
 // Where vertices come by descending degree: ends each list before the vertex itself, behind the neighbours of
@@ -18,12 +16,8 @@ template <bool ARCS> __device__ inline u32 arcs_of(u32 target) { return ARCS ? 1
 template <bool ARCS> __device__ inline void end_before(Lists l, u32* ends) {
     u32 v = blockIdx.x * THREADS + threadIdx.x;
     if (v >= l.vertices) return;
-    u32 low = l.starts[v], high = l.ends[v];
-    while (low < high) {
-        u32 middle = low + (high - low) / 2;
-        if (plain<ARCS>(l.targets[middle]) < v) low = middle + 1; else high = middle;
-    }
-    ends[v] = low;
+    u32 start = l.starts[v];
+    ends[v] = start + first_from<ARCS>(l.targets + start, l.ends[v] - start, v);
 }
 
 // Copies of each list the neighbours of higher rank: of more neighbours, or of as many and a larger number. They begin
@@ -47,16 +41,7 @@ __device__ inline void copy_higher(Lists l, const u32* neighbors, u32* ends, u32
 
 // The target of `list`, which ascends, that is w; ALL if there is none.
 template <bool ARCS> __device__ inline u32 find(const u32* list, u32 count, u32 w) {
-    u32 low = 0;
-    while (count > 0) {
-        u32 half = count / 2;
-        if (plain<ARCS>(list[low + half]) < w) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
+    u32 low = first_from<ARCS>(list, count, w);
     return plain<ARCS>(list[low]) == w ? list[low] : ALL;
 }
 
