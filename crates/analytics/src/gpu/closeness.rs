@@ -34,7 +34,7 @@ pub fn harmonic(
     let (state, few) = (2 * registers as u64 + 17, Some(BallKernels::SHORT));
     let needs = Needs { side: Side::In, state, few, ..Needs::EVERY_ARC };
     let loaded = load(graph, gpu, needs, "harmonic", progress)?;
-    let Loaded { mut run, stream, lists, many } = match loaded {
+    let Loaded { mut run, stream, lists, many, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };

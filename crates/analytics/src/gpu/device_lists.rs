@@ -62,6 +62,7 @@ pub(super) struct Loaded<'a> {
     pub(super) run: Run<'a>,
     pub(super) stream: Stream,
     pub(super) lists: DeviceLists,
+    pub(super) kernels: ListKernels,
     /// The vertices of many neighbours.
     pub(super) many: DeviceBuf<u32>,
 }
@@ -95,7 +96,7 @@ pub(super) fn load<'a>(
         None => DeviceBuf::new(&gpu.device, 0)?,
     };
     run.begin_on(report);
-    Ok(Ok(Loaded { run, stream, lists, many }))
+    Ok(Ok(Loaded { run, stream, lists, kernels, many }))
 }
 
 /// Makes the lists and leaves them in the device cache, or says why they do not fit.

@@ -9,7 +9,7 @@ use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_format::manifest::Order;
 use tiergraph_gpu::DeviceBuf;
-use tiergraph_gpu::kernels::{Closed, CoreKernels, LabelKernels, ListKernels, TriangleKernels};
+use tiergraph_gpu::kernels::{Closed, CoreKernels, LabelKernels, TriangleKernels};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, zeroed_vec};
 
@@ -72,13 +72,14 @@ fn close(
     let of_arcs = if is_ordered { 0 } else { 4 };
     let listed = if what == Closed::Arcs { Listed::Joined } else { Listed::Simple };
     let needs = Needs { of_arcs, listed, ..WEDGES };
-    let Loaded { mut run, stream, lists, .. } = match load(graph, gpu, needs, name, progress)? {
+    let loaded = load(graph, gpu, needs, name, progress)?;
+    let Loaded { mut run, stream, lists, kernels: of_lists, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };
     let kernels = TriangleKernels::new(&gpu.device, what)?;
     let mut neighbors = DeviceBuf::new(&gpu.device, n)?;
-    kernels.count(&stream, &lists, &mut neighbors)?;
+    of_lists.count(&stream, &lists, &mut neighbors)?;
     let lists = kernels.higher(&stream, &lists, &neighbors, is_ordered)?;
     let mut closed = zeroed(&gpu.device, &stream, n)?;
     let mut next = zeroed(&gpu.device, &stream, 1)?;
@@ -102,12 +103,12 @@ pub fn core_numbers(
     let n = graph.vertices();
     let _cores = graph.memory().reserve(n as u64 * 8, "the core numbers")?;
     let loaded = load(graph, gpu, CORES, "kcore", progress)?;
-    let Loaded { mut run, stream, lists, .. } = match loaded {
+    let Loaded { mut run, stream, lists, kernels: of_lists, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };
     let mut degrees = DeviceBuf::new(&gpu.device, n)?;
-    TriangleKernels::new(&gpu.device, Closed::Edges)?.count(&stream, &lists, &mut degrees)?;
+    of_lists.count(&stream, &lists, &mut degrees)?;
     let mut kernels = CoreKernels::new(&gpu.device, degrees)?;
     let (mut left, mut level) = (n as u64, 0);
     while left > 0 {
@@ -138,15 +139,15 @@ pub fn mutual(
     let listed = if directed { Listed::Sides } else { Listed::Simple };
     let needs = Needs { state: 4, listed, ..Needs::SIMPLE };
     let loaded = load(graph, gpu, needs, "mutual", progress)?;
-    let Loaded { mut run, stream, lists, .. } = match loaded {
+    let Loaded { mut run, stream, lists, kernels, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };
     let (of, all) = if directed {
-        ListKernels::new(&gpu.device)?.mutual(&stream, &lists)?
+        kernels.mutual(&stream, &lists)?
     } else {
         let mut counts = DeviceBuf::new(&gpu.device, n)?;
-        TriangleKernels::new(&gpu.device, Closed::Edges)?.count(&stream, &lists, &mut counts)?;
+        kernels.count(&stream, &lists, &mut counts)?;
         let of = stream.download(&counts, n)?;
         let all = of.iter().map(|&count| u64::from(count)).sum();
         (of, all)
@@ -169,7 +170,7 @@ pub fn label_propagation(
     let bytes = (n as u64 * 16).max(graph.ids().of_positions_bytes());
     let _labels = graph.memory().reserve(bytes, "the labels")?;
     let loaded = load(graph, gpu, LABELS, "cdlp", progress)?;
-    let Loaded { mut run, stream, lists, many } = match loaded {
+    let Loaded { mut run, stream, lists, many, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(why) => return Ok(Err(why)),
     };

@@ -106,6 +106,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_long(
     }
 }
 
+// How many neighbours each vertex has.
+extern "C" __global__ void __launch_bounds__(THREADS) count_neighbors(Lists l, u32* neighbors) {
+    u32 v = blockIdx.x * THREADS + threadIdx.x;
+    if (v < l.vertices) neighbors[v] = l.ends[v] - l.starts[v];
+}
+
 // Leaves in each list, which ascends, every target once, without the vertex itself unless `own`; counts what it left
 // out. Targets have `sides` more bits than vertices. A warp a vertex.
 extern "C" __global__ void __launch_bounds__(THREADS) keep_distinct(

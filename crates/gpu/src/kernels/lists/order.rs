@@ -21,6 +21,7 @@ pub enum Kept {
 pub struct ListKernels {
     check: Kernel,
     collect: Kernel,
+    count: Kernel,
     short: Kernel,
     long: Kernel,
     distinct: Kernel,
@@ -45,6 +46,7 @@ impl ListKernels {
         Ok(Self {
             check: module.kernel("check_filled")?,
             collect: module.kernel("collect_longer")?,
+            count: module.kernel("count_neighbors")?,
             short: module.kernel("sort_short")?,
             long: module.kernel("sort_long")?,
             distinct: module.kernel("keep_distinct")?,
@@ -112,6 +114,25 @@ impl ListKernels {
         let grid = resident_grid(&self.short, warp_blocks(lists.vertices() as u32))?;
         // SAFETY: as above.
         unsafe { self.short.launch(stream, grid, &[&lists.arguments()]) }
+    }
+
+    /// Sets `neighbors` to how many each vertex has.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    ///
+    /// # Panics
+    /// If there are more or fewer `neighbors` than lists.
+    pub fn count(
+        &self,
+        stream: &Stream,
+        lists: &DeviceLists,
+        neighbors: &mut DeviceBuf<u32>,
+    ) -> Result<()> {
+        assert_eq!(neighbors.len(), lists.vertices(), "a number a list");
+        let grid = Grid::over(lists.vertices(), THREADS);
+        // SAFETY: `Lists` of the source and a number a list; dropping a buffer waits.
+        unsafe { self.count.launch(stream, grid, &[&lists.arguments(), &neighbors.ptr()]) }
     }
 
     /// Leaves what is `kept` in lists that ascend; returns how many targets were left out.

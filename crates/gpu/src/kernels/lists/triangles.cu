@@ -2,12 +2,6 @@
 //
 // CPU twin: analytics::structure::triangles.
 
-// How many neighbours each vertex has.
-extern "C" __global__ void __launch_bounds__(THREADS) count_neighbors(Lists l, u32* neighbors) {
-    u32 v = blockIdx.x * THREADS + threadIdx.x;
-    if (v < l.vertices) neighbors[v] = l.ends[v] - l.starts[v];
-}
-
 // How many arcs the edge to a target is, in lists whose edges count arcs.
 template <bool ARCS> __device__ inline u32 arcs_of(u32 target) { return ARCS ? 1 + (target >> 31) : 1; }
 

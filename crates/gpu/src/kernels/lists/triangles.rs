@@ -19,7 +19,6 @@ pub enum Closed {
 /// The compiled kernels that count what closes wedges.
 #[derive(Debug, Clone)]
 pub struct TriangleKernels {
-    count: Kernel,
     end: Kernel,
     copy: Kernel,
     close: Kernel,
@@ -38,30 +37,10 @@ impl TriangleKernels {
         let module = source().compile(device)?;
         let of = if what == Closed::Arcs { "arcs" } else { "edges" };
         Ok(Self {
-            count: module.kernel("count_neighbors")?,
             end: module.kernel(&format!("end_before_of_{of}"))?,
             copy: module.kernel(&format!("copy_higher_of_{of}"))?,
             close: module.kernel(&format!("close_wedges_of_{of}"))?,
         })
-    }
-
-    /// Sets `neighbors` to how many each vertex has.
-    ///
-    /// # Errors
-    /// Any error of the driver.
-    ///
-    /// # Panics
-    /// If there are more or fewer `neighbors` than lists.
-    pub fn count(
-        &self,
-        stream: &Stream,
-        lists: &DeviceLists,
-        neighbors: &mut DeviceBuf<u32>,
-    ) -> Result<()> {
-        assert_eq!(neighbors.len(), lists.vertices(), "a number a list");
-        let grid = Grid::over(lists.vertices(), THREADS);
-        // SAFETY: `Lists` of the source and a number a list; dropping a buffer waits.
-        unsafe { self.count.launch(stream, grid, &[&lists.arguments(), &neighbors.ptr()]) }
     }
 
     /// The neighbours of higher rank in each list, where those by `neighbors` are higher that have more. Where vertices
