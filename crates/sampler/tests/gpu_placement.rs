@@ -371,6 +371,25 @@ fn epochs_in_turn_do_not_take_each_others_batches() {
 }
 
 #[test]
+fn arrays_are_as_large_as_batches_like_them() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let sample = Layout { dim: DIM, ..Layout::mixed(true) }.build();
+    let graph = sample.open();
+    let memory = sizes(&graph, DIM).2 + sizes(&graph, DIM).0;
+    let made = Made::new(&device, graph, Placement::Unified, memory, &options(true)).unwrap();
+    let largest = made.epoch(0, DIM).0.iter().map(|batch| batch.nodes.len()).max().unwrap();
+    let vertices = made.graph.vertices();
+    assert!(2 * largest < vertices);
+    let expected = |epoch: &mut GpuEpoch<Buffers>| epoch.wanted().unwrap().unwrap();
+    // Those of all rows have what was asked for, and say nothing of batches after them.
+    let mut rows = GpuEpoch::<Buffers>::of_all_rows(&made.loader, vertices).unwrap();
+    assert_eq!(expected(&mut rows), BatchSize { nodes: vertices, edges: 0 });
+    while made.next(&mut rows, DIM).is_some() {}
+    let nodes = expected(&mut made.begun(1)).nodes;
+    assert!(nodes < 2 * largest, "room for {nodes} nodes, where batches have up to {largest}");
+}
+
+#[test]
 fn damaged_pages_of_lists_end_the_epoch_and_name_the_page() {
     let Some((_alone, device)) = emulated_gpu() else { return };
     let sample = large(false);

@@ -81,6 +81,8 @@ pub struct GpuEpoch<B> {
     next: usize,
     /// The number of batches that have arrays before the one before them is handed over.
     ahead: usize,
+    /// The size of all batches but the last; `None` where those before one say how large it will be.
+    size: Option<BatchSize>,
     recent: RecentSizes,
     /// The owners of the arrays that the thread was given and does not fill yet, in order.
     given: VecDeque<B>,
@@ -128,7 +130,7 @@ impl<B> GpuEpoch<B> {
         let recent = held.recent.clone();
         let late = held.rows.as_ref().and_then(RowTiers::late).cloned();
         drop(held);
-        let batches = work.batches();
+        let (batches, size) = (work.batches(), work.size());
         Ok(Self {
             making: Making::start(loader, work, first..batches)?,
             loader: Arc::clone(loader),
@@ -137,6 +139,7 @@ impl<B> GpuEpoch<B> {
             batches,
             next: first,
             ahead,
+            size,
             recent,
             given: VecDeque::new(),
             refused: None,
@@ -157,7 +160,7 @@ impl<B> GpuEpoch<B> {
     /// Any error of the driver or of a read. The epoch is over then.
     pub fn wanted(&mut self) -> Result<Option<BatchSize>> {
         while !self.given.is_empty() && self.receive(Duration::ZERO)? {}
-        Ok(match (self.refused, self.recent.expected()) {
+        Ok(match (self.refused, self.size.or(self.recent.expected())) {
             (Some(size), _) => Some(size),
             (None, Some(size)) if self.has_room() => Some(size),
             (None, None) if self.has_room() && self.given.is_empty() => Some(BatchSize::default()),

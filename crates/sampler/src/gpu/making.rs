@@ -55,7 +55,22 @@ impl Work {
             Self::Sample { epoch, order } => {
                 loader.sample(*epoch, order.seeds_of(number), &order.input_id(number))
             }
-            Self::Gather(_) | Self::Select { .. } => loader.select(selected),
+            Self::Gather(_) => {
+                let selected = loader.select(selected)?;
+                loader.recent.push(BatchSize::of(&selected));
+                Ok(selected)
+            }
+            Self::Select { .. } => loader.select(selected),
+        }
+    }
+
+    /// The size of all batches but the last, where it is known before any is made.
+    pub fn size(&self) -> Option<BatchSize> {
+        match self {
+            Self::Sample { .. } | Self::Gather(_) => None,
+            Self::Select { vertices, most } => {
+                Some(BatchSize { nodes: *most.min(vertices), edges: 0 })
+            }
         }
     }
 

@@ -84,6 +84,7 @@ pub struct GpuLoader {
     transactions: Transactions,
     /// How many batches were sampled or selected: the last of them is the one that can be filled.
     made: u64,
+    /// The sizes of the last batches of seeds.
     recent: RecentSizes,
     /// The reservation for neighbours in pinned host memory.
     held: Option<Reservation>,
@@ -292,7 +293,6 @@ impl GpuLoader {
             rows.start_finding(&self.stream, &self.sampler, counts)?;
         }
         self.add_transactions()?;
-        self.recent.push(BatchSize::of(&selected));
         Ok(selected)
     }
 
