@@ -85,7 +85,7 @@ def _measure(path: Path, scale: int, options: argparse.Namespace) -> dict[str, A
 
 
 class _Given(NamedTuple):
-    """What algorithms are given beside the graph."""
+    """cuGraph, and the sources and pairs of vertices that algorithms ask for."""
 
     peer: Any
     """The graph in cuGraph, or None."""

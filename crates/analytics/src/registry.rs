@@ -361,7 +361,7 @@ pub fn run(
 /// fit it. Among what was found is why it ran on the CPU otherwise.
 ///
 /// # Errors
-/// Those of either.
+/// Errors of comparing pairs on the CPU or on a GPU.
 pub fn compare_pairs(
     graph: &Graph,
     gpu: Option<&Gpu>,

@@ -74,7 +74,7 @@ pub(super) struct ResidentLists {
 }
 
 impl ResidentLists {
-    /// Whether they contain what `listed` says.
+    /// Whether these lists contain the neighbours that `listed` says, and no others.
     fn are(&self, listed: Listed) -> bool {
         let are_all_alike = match self.listed {
             Listed::Simple => matches!(listed, Listed::EveryArc | Listed::Distinct),

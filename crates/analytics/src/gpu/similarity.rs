@@ -14,10 +14,10 @@ use crate::report::RunReport;
 use crate::row_map::Side;
 use crate::structure::{InCommon, Values, Weighed, check_pairs};
 
-/// Pairs that are compared together: copies of others take longer than starting them.
+/// Pairs that are compared together: so many that starting kernels takes no time beside copying them.
 const TOGETHER: usize = 1 << 20;
-/// Bytes of host memory of a pair: its results, twice on their way.
-const PAIR_BYTES: u64 = 32;
+/// Bytes of host memory of a pair: its results, and those of pairs that are compared on their way.
+const PAIR_BYTES: u64 = 40;
 
 /// The neighbours that both vertices of each pair have, as [`crate::in_common`].
 ///
@@ -53,7 +53,8 @@ pub fn in_common(
     };
     let mut kernels = PairKernels::new(&stream, most, values.as_deref())?;
     drop(values);
-    let mut found = InCommon::default();
+    let (sums, neighbors) = (Vec::with_capacity(pairs.len()), Vec::with_capacity(pairs.len()));
+    let mut found = InCommon { sums, neighbors };
     for part in pairs.chunks(TOGETHER) {
         graph.cancel().check("compare the pairs")?;
         let (sums, neighbors) = kernels.compare(&stream, &lists, part)?;

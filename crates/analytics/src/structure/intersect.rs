@@ -29,13 +29,13 @@ pub(super) fn each_common(a: &[u32], b: &[u32], mut visit: impl FnMut(u32)) {
     }
 }
 
-/// Whether `v` is marked.
+/// Whether vertex `v` is marked.
 #[inline(always)]
 pub(super) fn has(marks: &[u64], v: u32) -> bool {
     marks[(v >> 6) as usize] >> (v & 63) & 1 != 0
 }
 
-/// Marks `v`, or has it be marked no more.
+/// Marks vertex `v`, or has it be marked no more.
 #[inline(always)]
 pub(super) fn flip(marks: &mut [u64], v: u32) {
     marks[(v >> 6) as usize] ^= 1 << (v & 63);

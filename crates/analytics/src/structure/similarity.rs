@@ -24,7 +24,7 @@ const SEARCH_COST: usize = 20;
 /// Bytes of a pair beside its ends: its results, twice at the end, and its places in a part.
 const PAIR_BYTES: u64 = 64;
 
-/// What a common neighbour counts.
+/// How much a common neighbour adds to what the vertices of a pair have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weighed {
     /// One: how many there are.
@@ -36,7 +36,7 @@ pub enum Weighed {
     ByArcs,
 }
 
-/// What pairs of vertices have in common.
+/// The sums and numbers of neighbours that were found for pairs of vertices.
 #[derive(Debug, Default)]
 pub struct InCommon {
     /// For each pair, the sum over all neighbours that both have.
@@ -116,7 +116,7 @@ pub(crate) fn check(graph: &Graph, pairs: &[[u32; 2]]) -> Result<()> {
     }
 }
 
-/// What vertices count as common neighbours.
+/// How much each vertex of a graph counts, where it is a common neighbour of a pair.
 pub(crate) struct Values {
     /// How many arcs lead to a vertex, where that counts.
     arcs: Option<ListDegrees>,
@@ -133,7 +133,7 @@ impl Values {
         Ok(Self { arcs, weighed })
     }
 
-    /// What the common neighbour `w` counts.
+    /// How much vertex `w` counts as a common neighbour.
     #[inline(always)]
     pub fn value(&self, w: u32) -> f64 {
         let arcs = self.arcs.as_ref().map_or(1, |arcs| arcs.all(w));

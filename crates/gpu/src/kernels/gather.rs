@@ -21,7 +21,8 @@ const WARPS: u32 = THREADS / LANES as u32;
 const STEP: usize = 32;
 /// Threads of a block that reads rows in host memory.
 const CROSSING: u32 = 64;
-/// Blocks that read rows in host memory. With fewer, large rows come late; more would use the link no better.
+/// Blocks that read rows in host memory. Rows of 1 KiB come no sooner by more than four; those of 4 KiB come late
+/// by fewer than eight, and more were not tried.
 /// Measured: bench/runs/2026-11-27-h200-16-core-128gib/gpu_beside_training.txt.
 const LINK_BLOCKS: u32 = 8;
 
@@ -330,14 +331,13 @@ impl Gather {
         }
         let Some(host) = &rows.host else { return Ok(()) };
         let crossing = CrossingArguments {
-            rows: host.ptr(),
             location,
             n_id: n_id.ptr(),
-            targets: DevicePtr::NULL,
             before: rows.device_count,
+            count: count as u32,
             ..self.crossing(host.ptr(), rows.stride, to, rows.dim)
         };
-        self.cross_link(stream, CrossingArguments { count: count as u32, ..crossing })
+        self.cross_link(stream, crossing)
     }
 
     /// What is the same of all rows at `first` in mapped host memory, `stride` bytes apart.

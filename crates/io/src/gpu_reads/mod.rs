@@ -47,6 +47,7 @@ const ENTRIES: RangeInclusive<u16> = 16..=1024;
 const PAIRS_PER_DRIVE: usize = 4;
 /// Blocks that take rows, which lie in device memory by then: as many as are done in no time, because few
 /// would keep some multiprocessors from the kernels of training for long.
+/// Measured: bench/runs/2026-11-27-h200-16-core-128gib/gpu_beside_training.txt.
 const TAKING_BLOCKS: u32 = 64;
 /// The share of the host's memory that staging memory may take, one part in so many.
 const STAGING_SHARE: u64 = 4;

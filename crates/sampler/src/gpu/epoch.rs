@@ -198,7 +198,8 @@ impl<B> GpuEpoch<B> {
         let since = Instant::now();
         let rows = match (&self.late, first.filling.late_rows) {
             (Some(late), Some(ticket)) => {
-                let is_called = || self.making.is_waited_for();
+                // What the thread tells is taken where arrays were given.
+                let is_called = || !self.given.is_empty() && self.making.is_waited_for();
                 late.wait(ticket, patience, is_called).map(|done| done.map(Some))
             }
             _ => Ok(Some(None)),

@@ -2,8 +2,8 @@
 //
 // CPU twin: analytics::structure::similarity.
 
-static const u32 TAKEN = 4;           // Pairs that a warp takes together.
-static const u32 SHORT = 1024;        // Targets of the shorter list that a warp looks for; a block does more.
+static const u32 TAKEN = 4;     // Pairs that a warp takes together.
+static const u32 SHORT = 1024;  // Targets of the shorter list that a warp looks for; a block looks for more.
 static const u32 WARPS = THREADS / WARP;
 
 struct Pairs {
