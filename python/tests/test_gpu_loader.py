@@ -81,9 +81,9 @@ def test_gpu_makes_the_cpus_batches(path, fanouts, device_memory):
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "int8"])
-@pytest.mark.parametrize("dim", [17, 33, 286, 2061])
+@pytest.mark.parametrize("dim", [17, 33, 286, 520, 1036, 2061])
 def test_rows_of_any_width_come_from_the_host(tmp_path, dtype, dim):
-    """Words of all sizes, in rows of less than a piece and of several."""
+    """By words of all sizes and by bulk, in rows of less than a piece and of several."""
     rng = np.random.default_rng(dim)
     edges = rng.integers(0, 600, (2, 3000))
     x = rng.normal(size=(600, dim)).astype(np.float32)

@@ -48,6 +48,7 @@ functions! {
     module_load: "cuModuleLoadData"(*mut Handle, *const c_void);
     module_unload: "cuModuleUnload"(Handle);
     module_function: "cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
+    function_attribute: "cuFuncSetAttribute"(Handle, c_int, c_int);
     occupancy: "cuOccupancyMaxActiveBlocksPerMultiprocessor"(*mut c_int, Handle, c_int, usize);
     launch: "cuLaunchKernel"(Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);
     error_name: "cuGetErrorName"(Code, *mut *const c_char);
@@ -56,5 +57,7 @@ functions! {
 
 /// What an event says that has not happened yet.
 pub(crate) const NOT_READY: Code = 600;
+/// The most bytes of shared memory that a launch may give a block.
+pub(crate) const MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;
 /// A stream that does not wait for the default one.
 pub(crate) const NON_BLOCKING: c_uint = 1;

@@ -5,7 +5,7 @@ use std::ptr;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use crate::driver::Handle;
+use crate::driver::{Handle, MAX_DYNAMIC_SHARED_SIZE_BYTES};
 use crate::{Device, DevicePtr, Shared, Stream, cubins};
 
 /// Machine code that is loaded on a device, and stays until the device is closed.
@@ -49,7 +49,7 @@ impl Module {
         self.device.call(&format!("find kernel {name}"), |d| unsafe {
             (d.module_function)(&raw mut handle, self.handle, text.as_ptr())
         })?;
-        Ok(Kernel { device: self.device.clone(), handle })
+        Ok(Kernel { device: self.device.clone(), handle, shared_bytes: 0 })
     }
 }
 
@@ -59,6 +59,8 @@ pub struct Kernel {
     /// The device that has the module.
     device: Device,
     handle: Handle,
+    /// Shared memory that a launch gives each block.
+    shared_bytes: u32,
 }
 
 // SAFETY: the driver takes functions from any thread.
@@ -96,6 +98,19 @@ impl Grid {
 }
 
 impl Kernel {
+    /// The kernel with `bytes` of shared memory a block that its source declares `extern`, which may be more than
+    /// the 48 KiB that a source can declare.
+    ///
+    /// # Errors
+    /// More than a block has on this device.
+    pub(crate) fn with_shared_memory(self, bytes: u32) -> Result<Self> {
+        // SAFETY: a function of a module that is loaded.
+        self.device.call("give a kernel shared memory", |d| unsafe {
+            (d.function_attribute)(self.handle, MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
+        })?;
+        Ok(Self { shared_bytes: bytes, ..self })
+    }
+
     /// How many thread blocks of `threads` threads the whole device runs at once.
     ///
     /// # Errors
@@ -105,7 +120,7 @@ impl Kernel {
         let mut blocks = 0;
         // SAFETY: writes one integer.
         device.call("ask a kernel's occupancy", |d| unsafe {
-            (d.occupancy)(&raw mut blocks, self.handle, threads as i32, 0)
+            (d.occupancy)(&raw mut blocks, self.handle, threads as i32, self.shared_bytes as usize)
         })?;
         Ok(blocks as u32 * device.multiprocessors())
     }
@@ -140,7 +155,7 @@ impl Kernel {
                 grid.threads,
                 1,
                 1,
-                0,
+                self.shared_bytes,
                 stream.raw(),
                 parameters.as_mut_ptr(),
                 ptr::null_mut(),

@@ -6,11 +6,13 @@ use serde::Serialize;
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use crate::kernels::{Gather, RowType, Rows};
+use crate::kernels::{Gather, HostRows, RowType, Rows};
 use crate::{Device, DeviceBuf, DeviceView, Event, MappedMemory, PinnedPool, Stream};
 
 /// A batch of rows is this share of the table that they are from.
 const BATCH_SHARE: usize = 8;
+/// Bytes of a row, from the fewest on.
+const ROW_BYTES: [usize; 4] = [512, 1024, 2048, 4096];
 /// A table is a multiple of so many bytes, of which rows of all sizes are parts.
 const UNIT_BYTES: usize = 1 << 20;
 /// Fills of a few bytes that are submitted one behind the other to see what one takes.
@@ -61,11 +63,12 @@ pub fn measure(device: &Device, table_bytes: usize, duration: Duration) -> Resul
     let mut word = DeviceBuf::<u8>::new(device, 4)?;
     let submit = || (0..SUBMISSIONS).try_for_each(|_| stream.fill_bytes(&mut word, 0));
     let submission_seconds = 1.0 / timed.per_second(SUBMISSIONS as usize, submit)?;
-    let host = Some(MappedMemory::zeroed(device, bytes)?);
+    let host = MappedMemory::zeroed(device, bytes)?;
+    let host = Some(HostRows::new(device, host, bytes / BATCH_SHARE / ROW_BYTES[0])?);
     let mut tables =
         Rows { device: table, host, location: None, device_count: 0, dim: 0, stride: 0 };
     let gather = Gather::new(device, RowType::F32)?;
-    let rows = [512, 1024, 2048, 4096]
+    let rows = ROW_BYTES
         .into_iter()
         .map(|row_bytes| row_speeds(&timed, &gather, &mut tables, bytes, row_bytes))
         .collect::<Result<_>>()?;
@@ -121,7 +124,7 @@ fn row_speeds(
     let to = DeviceBuf::<f32>::new(stream.device(), batch_bytes / size_of::<f32>())?;
     let view = DeviceView::at(to.ptr(), to.len());
     // Locations below `count` are rows in device memory, those from there on in host memory.
-    let speed = |first: usize| {
+    let mut speed = |first: usize| {
         let nodes: Vec<u32> =
             scattered(batch).map(|place| (first + place % count) as u32).collect();
         let n_id = stream.uploaded(&nodes)?;

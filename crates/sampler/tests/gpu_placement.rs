@@ -13,7 +13,7 @@ use common::{Layout, Sample, mix, small};
 use emulated_gpu::emulated_gpu;
 use tiergraph_cache::placement::{Kind, Placement};
 use tiergraph_core::ErrorKind;
-use tiergraph_gpu::kernels::Sampler;
+use tiergraph_gpu::kernels::{HostRows, Sampler};
 use tiergraph_gpu::{Device, DeviceBuf, DevicePtr, Stream};
 use tiergraph_graph::{Graph, OpenOptions};
 use tiergraph_sampler::gpu::{
@@ -173,8 +173,9 @@ impl Made {
 /// Bytes of all lists, of all rows, and of what a loader takes of device memory beside them.
 fn sizes(graph: &Graph, dim: usize) -> (u64, u64, u64) {
     let (vertices, arcs) = (graph.vertices(), graph.manifest().arcs);
-    // Offsets, locations of lists and rows, and a list of the rows that are missing.
+    // Offsets, locations of lists and rows, a list of the rows that are missing, and one of those in host memory.
     let working = Sampler::device_bytes(vertices, 50, &FANOUTS, arcs) + 28 * vertices as u64;
+    let working = working + HostRows::device_bytes(vertices);
     (4 * arcs, 4 * (vertices * dim) as u64, working)
 }
 

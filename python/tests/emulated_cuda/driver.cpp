@@ -337,6 +337,11 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
     return 0;
 }
 
+int cuFuncSetAttribute(void*, int, int) {
+    FAULTS;
+    return 0;
+}
+
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, size_t) {
     FAULTS;
     *blocks = 2;

@@ -1,59 +1,53 @@
-// Rows from mapped host memory to device memory, through shared memory: what crosses the link is on its
-// way there, and not to registers, which the kernels of training need. Training then has nearly all of
-// every multiprocessor, where loads of registers take a part of some, and with it a turn of blocks of
-// matrix products that fill all of them.
+// Rows from mapped host memory to device memory, through shared memory, by asynchronous copies. Training
+// then has nearly all of every multiprocessor: loads of registers would take a part of some, and with it
+// a turn of blocks of matrix products that fill all of them.
 
-static const u32 CROSSING = 64;  // Threads of a block.
-static const u32 LOADS = 2;      // Words of a piece a lane, of up to 16 bytes.
-static const u32 BUNDLE = 4;     // Pieces that a warp asks for, and writes, together.
-static const u32 BUNDLES = 4;    // Those that are on their way.
+static const u32 CROSSING = 128;                   // Threads of a block.
+static const u32 LOADS = 2;                        // Words of a piece a lane, of up to 16 bytes.
+static const u32 PIECE_BYTES = LOADS * WARP * 16;  // Of a row, at most.
+static const u32 BUNDLE = 8;                       // Pieces that a warp asks for, and writes, together.
+static const u32 BUNDLES = 3;                      // Those that are on their way.
 
-// A part of a row in shared memory, and where the row goes; to nowhere if that is null.
-struct Place {
+// A part of a row on its way to shared memory, and where the row goes; to nowhere if that is null.
+struct Piece {
+    const u8* from;  // Of the row.
     float* to;
-    u32 piece;  // Of the row.
-    u32 reserved;
+    u32 number;  // In its row.
+    u32 bytes;
 };
 
-// Pieces of a warp on their way.
-struct Ring {
+// Pieces of a warp on their way; at lines of 128 bytes, which bulk copies want for their speed.
+struct __align__(128) Ring {
     uint4 words[BUNDLES * BUNDLE][LOADS * WARP];
-    Place places[BUNDLES * BUNDLE];
+    Piece pieces[BUNDLES * BUNDLE];
+    u64 arrivals[BUNDLES];  // Of pieces by bulk.
 };
+static_assert(sizeof(Ring) * (CROSSING / WARP) == RINGS_BYTES, "as the launcher says");
 
+// The warp's ring, in what a launch gives a block.
+__device__ inline Ring& own_ring() {
 #ifdef __CUDACC_RTC__
-
-// Starts a copy to shared memory; both sides lie at a multiple of BYTES.
-template <u32 BYTES>
-__device__ inline void start_copy(void* to, const void* from) {
-    u32 at = (u32)__cvta_generic_to_shared(to);
-    if (BYTES == 16) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-    } else if (BYTES >= 4) {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(BYTES) : "memory");
-    } else {
-        *(u8*)to = *(const u8*)from;
-    }
-}
-
-// The copies of a thread since its last group are another one.
-__device__ inline void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-// Waits until at most so many groups of the thread are on their way.
-template <u32 OTHERS>
-__device__ inline void wait_for_groups() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(OTHERS) : "memory");
-}
-
-#else  // The emulated GPU of the tests.
-
-template <u32 BYTES>
-inline void start_copy(void* to, const void* from) { __builtin_memcpy(to, from, BYTES); }
-inline void end_group() {}
-template <u32 OTHERS>
-inline void wait_for_groups() {}
-
+    extern __shared__ Ring rings[];
+#else
+    alignas(Ring) static u8 bytes[RINGS_BYTES];
+    Ring* rings = (Ring*)bytes;
 #endif
+    return rings[threadIdx.x / WARP];
+}
+
+// The number of the lane that is the `n`th of a mask, from 0 on; any lane if there are not so many.
+__device__ inline u32 lane_of(u32 mask, u32 n) {
+    u32 lane = 0;
+#pragma unroll
+    for (u32 half = WARP / 2; half; half /= 2) {
+        u32 below = __popc(mask & ((1u << half) - 1));
+        bool is_above = n >= below;
+        lane += is_above ? half : 0;
+        n -= is_above ? below : 0;
+        mask = is_above ? mask >> half : mask & ((1u << half) - 1);
+    }
+    return lane;
+}
 
 // A row of a lane, and where its values go.
 struct Crossed {
@@ -62,60 +56,143 @@ struct Crossed {
     bool is_there;
 };
 
-// Writes the rows of all groups of 32, of which `look(group)` gives a lane its own (none past the end), by
-// words of BYTES; `write(words, to, piece)` writes a piece that has come, by the whole warp.
-template <u32 BYTES, class Look, class Write>
-__device__ inline void cross(Ring& ring, u32 groups, u32 row_bytes, Look look, Write write) {
-    u32 lane = threadIdx.x % WARP, warps = gridDim.x * (CROSSING / WARP);
-    u32 group = (blockIdx.x * CROSSING + threadIdx.x) / WARP;
-    u32 words = row_bytes / BYTES, pieces = (words + LOADS * WARP - 1) / (LOADS * WARP);
-    Crossed row = look(group), next = look(group + warps);
-    u32 mask = __ballot_sync(ALL, row.is_there), piece = 0;
-    // Asks for the next pieces; whether there is one.
-    auto ask = [&](u32 bundle) {
-        bool is_any = false;
-#pragma unroll
-        for (u32 i = 0; i < BUNDLE; i++) {
-            while (mask == 0 && group < groups) {
-                group += warps;
-                row = next;
-                mask = __ballot_sync(ALL, row.is_there);
-                // On its way while the rows of this one are.
-                next = look(group + warps);
-            }
-            bool is_there = mask != 0;
-            u32 source = is_there ? __ffs(mask) - 1 : 0, place = bundle * BUNDLE + i;
+// The pieces, one bundle after the other, of the rows of all groups of 32, of which `look(group)` gives a
+// lane its own (none past the end).
+template <class Look>
+struct Pieces {
+    Look look;
+    u32 groups, row_bytes, piece_bytes, each;  // Pieces of a row.
+    u32 warps, group, mask, taken;             // Pieces of the group.
+    Crossed row, next;
+
+    __device__ Pieces(Look look, u32 groups, u32 row_bytes, u32 piece_bytes)
+        : look(look), groups(groups), row_bytes(row_bytes), piece_bytes(piece_bytes), taken(0) {
+        each = (row_bytes + piece_bytes - 1) / piece_bytes;
+        warps = gridDim.x * (CROSSING / WARP);
+        group = (blockIdx.x * CROSSING + threadIdx.x) / WARP;
+        row = look(group);
+        next = look(group + warps);
+        mask = __ballot_sync(ALL, row.is_there);
+    }
+
+    // The next ones, to the first lanes; to nowhere where there are none.
+    __device__ Piece take() {
+        u32 lane = threadIdx.x % WARP, filled = 0;
+        Piece own = {};
+        while (filled < BUNDLE && group < groups) {
+            u32 left = __popc(mask) * each - taken, more = min(left, BUNDLE - filled);
+            u32 number = taken + lane - filled, source = lane_of(mask, number / each);
             const u8* from = (const u8*)__shfl_sync(ALL, (u64)row.from, source);
             float* to = (float*)__shfl_sync(ALL, (u64)row.to, source);
-            if (lane == 0) ring.places[place] = {is_there ? to : 0, piece, 0};
-            if (!is_there) continue;
-            is_any = true;
-#pragma unroll
-            for (u32 load = 0; load < LOADS; load++) {
-                u32 in_piece = load * WARP + lane, word = piece * LOADS * WARP + in_piece;
-                u8* at = (u8*)ring.words[place] + in_piece * BYTES;
-                if (word < words) start_copy<BYTES>(at, from + (u64)word * BYTES);
+            number %= each;
+            if (lane >= filled && lane < filled + more) {
+                own = {from, to, number, min(piece_bytes, row_bytes - number * piece_bytes)};
             }
-            bool is_last = ++piece == pieces;
-            piece = is_last ? 0 : piece;
-            mask = is_last ? mask & (mask - 1) : mask;
+            filled += more;
+            taken += more;
+            if (left > more) break;
+            group += warps;
+            row = next;
+            mask = __ballot_sync(ALL, row.is_there);
+            taken = 0;
+            // On its way while the rows of this one are.
+            next = look(group + warps);
         }
-        end_group();
-        return is_any;
-    };
+        return own;
+    }
+};
+
+// Has bundle after bundle asked for, and written when it has come: `ask(bundle)` says whether there was
+// anything left to ask for, and is called when the bundle behind the asked one was written.
+template <class Ask, class Write>
+__device__ inline void in_turns(Ask ask, Write write) {
     u32 open = 0;
 #pragma unroll
     for (u32 bundle = 0; bundle < BUNDLES; bundle++) open += ask(bundle);
-    for (u32 bundle = 0; open; bundle = (bundle + 1) % BUNDLES) {
-        wait_for_groups<BUNDLES - 1>();
+    for (u32 turn = 0; open; turn++) {
+        write(turn % BUNDLES);
         __syncwarp();
-#pragma unroll
-        for (u32 i = 0; i < BUNDLE; i++) {
-            Place place = ring.places[bundle * BUNDLE + i];
-            if (place.to) write((const u8*)ring.words[bundle * BUNDLE + i], place.to, place.piece);
-        }
-        __syncwarp();
-        open += ask(bundle);
         open--;
+        if (turn > 0) open += ask((turn - 1) % BUNDLES);
     }
 }
+
+// Writes the rows that `look` gives, by words of BYTES; `write(words, to, number)` writes a piece that
+// has come, by the whole warp.
+template <u32 BYTES, class Look, class Write>
+__device__ inline void cross_by_words(u32 groups, u32 row_bytes, Look look, Write write) {
+    Ring& ring = own_ring();
+    u32 lane = threadIdx.x % WARP;
+    const u32 piece_bytes = LOADS * WARP * BYTES;
+    Pieces<Look> pieces(look, groups, row_bytes, piece_bytes);
+    auto ask = [&](u32 bundle) {
+        Piece own = pieces.take();
+        if (lane < BUNDLE) ring.pieces[bundle * BUNDLE + lane] = own;
+        __syncwarp();
+#pragma unroll
+        for (u32 i = bundle * BUNDLE; i < (bundle + 1) * BUNDLE; i++) {
+            Piece piece = ring.pieces[i];
+            const u8* from = piece.from + (u64)piece.number * piece_bytes;
+#pragma unroll
+            for (u32 load = 0; load < LOADS; load++) {
+                u32 at = (load * WARP + lane) * BYTES;
+                if (at < piece.bytes) start_copy<BYTES>((u8*)ring.words[i] + at, from + at);
+            }
+        }
+        end_group();
+        return __any_sync(ALL, own.to != 0);
+    };
+    in_turns(ask, [&](u32 bundle) {
+        wait_for_groups<BUNDLES - 2>();
+        __syncwarp();
+        for (u32 i = bundle * BUNDLE; i < (bundle + 1) * BUNDLE; i++) {
+            Piece piece = ring.pieces[i];
+            if (piece.to) write((const u8*)ring.words[i], piece.to, piece.number);
+        }
+    });
+}
+
+#ifdef BULK
+
+// The same by bulk: a lane a piece. `row_bytes`, and where rows are, are multiples of 16. Where IS_PLAIN
+// rows are written as they come, and `write` is not called.
+template <bool IS_PLAIN, class Look, class Write>
+__device__ inline void cross_by_bulk(u32 groups, u32 row_bytes, Look look, Write write) {
+    Ring& ring = own_ring();
+    u32 lane = threadIdx.x % WARP, turn = 0;
+    if (lane < BUNDLES) make_arrivals(&ring.arrivals[lane]);
+    show_arrivals();
+    __syncwarp();
+    Pieces<Look> pieces(look, groups, row_bytes, PIECE_BYTES);
+    auto ask = [&](u32 bundle) {
+        Piece own = pieces.take();
+        u32 i = bundle * BUNDLE + lane, all = __reduce_add_sync(ALL, own.bytes);
+        // Of the bundle behind this one they may still be read.
+        if (IS_PLAIN) wait_for_bulk_writes<1>();
+        if (lane < BUNDLE) ring.pieces[i] = own;
+        if (lane == 0 && all) expect_bytes(&ring.arrivals[bundle], all);
+        __syncwarp();
+        const u8* from = own.from + (u64)own.number * PIECE_BYTES;
+        if (own.to) start_bulk_copy(ring.words[i], from, own.bytes, &ring.arrivals[bundle]);
+        return all != 0;
+    };
+    in_turns(ask, [&](u32 bundle) {
+        wait_for_bytes(&ring.arrivals[bundle], turn++ / BUNDLES);
+        __syncwarp();
+        if (IS_PLAIN) {
+            u32 i = bundle * BUNDLE + lane % BUNDLE;
+            Piece piece = ring.pieces[i];
+            u8* to = (u8*)piece.to + (u64)piece.number * PIECE_BYTES;
+            if (lane < BUNDLE && piece.to) start_bulk_write(to, ring.words[i], piece.bytes);
+            end_bulk_writes();
+        } else {
+            for (u32 i = bundle * BUNDLE; i < (bundle + 1) * BUNDLE; i++) {
+                Piece piece = ring.pieces[i];
+                if (piece.to) write((const u8*)ring.words[i], piece.to, piece.number);
+            }
+        }
+    });
+    if (IS_PLAIN) wait_for_bulk_writes<0>();
+}
+
+#endif

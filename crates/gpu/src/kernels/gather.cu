@@ -23,18 +23,9 @@ struct Arguments {
     u32 word_bytes;  // That rows are copied by, if they are float32.
 };
 
-// The number of the lane that is the `n`th of a mask, from 0 on; any lane if there are not so many.
-__device__ inline u32 lane_of(u32 mask, u32 n) {
-    u32 lane = 0;
-#pragma unroll
-    for (u32 half = WARP / 2; half; half /= 2) {
-        u32 below = __popc(mask & ((1u << half) - 1));
-        bool is_above = n >= below;
-        lane += is_above ? half : 0;
-        n -= is_above ? below : 0;
-        mask = is_above ? mask >> half : mask & ((1u << half) - 1);
-    }
-    return lane;
+// A float at any byte.
+__device__ inline float float_at(const u8* at) {
+    return __uint_as_float(at[0] | at[1] << 8 | at[2] << 16 | (u32)at[3] << 24);
 }
 
 // Writes a row a lane, of the first `count` lanes, as float32, by the whole warp.
@@ -54,7 +45,7 @@ __device__ inline void write_rows(const u8* from, float* to, u32 count, u32 dim,
             target[i] = value;
         }
 #else  // int8 after a float32 scale
-        float scale = *(const float*)source;
+        float scale = float_at(source);
         for (u32 i = lane; i < dim; i += WARP) target[i] = scale * ((const signed char*)source)[4 + i];
 #endif
     }
@@ -77,57 +68,119 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) gather(Arguments a) {
     }
 }
 
-// Rows in mapped host memory.
-struct Crossing {
-    const u8* rows;       // `stride` bytes apart.
+// The rows of a batch that are in host memory, by parts of that memory. Reads at random places all over
+// it wait for translations of addresses, of which a GPU keeps too few for some gibibytes.
+struct Ordering {
     const u32* location;  // As in Arguments.
-    const u32* n_id;      // The nodes whose rows are wanted, as far as they are there,
-    const u32* targets;   // or, if this is not null, the index in the batch of each of the rows.
-    float* to;
-    u32 before;  // Locations below this are of rows in device memory.
-    u32 count;   // Of n_id or of targets.
+    const u32* n_id;
+    uint2* list;  // (row in host memory, index in the batch).
+    u32* ends;    // Of each part of the list; 0 before `count_parts`. Then the number of rows.
+    u32 before;   // Locations below this are of rows in device memory.
+    u32 count;    // Of n_id.
+    u32 shift;    // A part has 2^shift rows.
+    u32 reserved;
+};
+
+static const u32 PARTS = 1024;
+
+// The row in host memory of node `i`, or NOT_RESIDENT.
+__device__ inline u32 host_row(const Ordering& a, u64 i) {
+    u32 vertex = a.n_id[i], location = a.location ? a.location[vertex] : vertex;
+    return location != NOT_RESIDENT && location >= a.before ? location - a.before : NOT_RESIDENT;
+}
+
+// Counts the block's rows of each part.
+__device__ inline void count_own(const Ordering& a, u32 (&counts)[PARTS]) {
+    for (u32 part = threadIdx.x; part < PARTS; part += THREADS) counts[part] = 0;
+    __syncthreads();
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i < a.count; i += (u64)gridDim.x * THREADS) {
+        u32 row = host_row(a, i);
+        if (row != NOT_RESIDENT) atomicAdd(counts + (row >> a.shift), 1u);
+    }
+    __syncthreads();
+}
+
+// Adds the rows of each part to its end.
+extern "C" __global__ void __launch_bounds__(THREADS) count_parts(Ordering a) {
+    __shared__ u32 counts[PARTS];
+    count_own(a, counts);
+    for (u32 part = threadIdx.x; part < PARTS; part += THREADS) {
+        if (counts[part]) atomicAdd(a.ends + part, counts[part]);
+    }
+}
+
+// Makes each part's number of rows the place where it begins, by one block of a thread a part.
+extern "C" __global__ void __launch_bounds__(PARTS) begin_parts(Ordering a) {
+    __shared__ u32 sums[PARTS / WARP];
+    u32 part = threadIdx.x, lane = part % WARP, own = a.ends[part], sum = own;
+#pragma unroll
+    for (u32 by = 1; by < WARP; by *= 2) {
+        u32 below = __shfl_up_sync(ALL, sum, by);
+        if (lane >= by) sum += below;
+    }
+    if (lane == WARP - 1) sums[part / WARP] = sum;
+    __syncthreads();
+    for (u32 warp = 0; warp < part / WARP; warp++) sum += sums[warp];
+    a.ends[part] = sum - own;
+    if (part == PARTS - 1) a.ends[PARTS] = sum;
+}
+
+// Lists the rows: each part from where it begins to its end, in any order.
+extern "C" __global__ void __launch_bounds__(THREADS) list_parts(Ordering a) {
+    __shared__ u32 places[PARTS];
+    count_own(a, places);
+    for (u32 part = threadIdx.x; part < PARTS; part += THREADS) {
+        if (places[part]) places[part] = atomicAdd(a.ends + part, places[part]);
+    }
+    __syncthreads();
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i < a.count; i += (u64)gridDim.x * THREADS) {
+        u32 row = host_row(a, i);
+        if (row != NOT_RESIDENT) a.list[atomicAdd(places + (row >> a.shift), 1u)] = make_uint2(row, (u32)i);
+    }
+}
+
+// Rows in mapped host memory, to be written to a batch.
+struct Crossing {
+    const u8* rows;      // `stride` bytes apart.
+    const uint2* list;   // (row, index in the batch),
+    const u32* number;   // of so many;
+    const u32* targets;  // or, if this is not null, the index in the batch of each row,
+    u32 count;           // of so many.
     u32 dim;
+    float* to;
     u32 stride;
     u32 row_bytes;
     u32 word_bytes;  // That rows are copied by.
+    u32 reserved;
 };
 
-// The row of a lane of group `group` of 32 nodes or rows.
-__device__ inline Crossed look(const Crossing& a, u64 group) {
+// The row of a lane of group `group` of 32 of the `count` rows.
+__device__ inline Crossed look(const Crossing& a, u64 group, u32 count) {
     u64 i = group * WARP + threadIdx.x % WARP;
-    Crossed found = {a.rows, a.to, i < a.count};
-    u64 row = i, target = i;
-    if (a.targets) {
-        target = found.is_there ? a.targets[i] : 0;
-    } else {
-        u32 vertex = found.is_there ? a.n_id[i] : 0, location = vertex;
-        if (a.location) location = found.is_there ? a.location[vertex] : NOT_RESIDENT;
-        found.is_there = found.is_there && location >= a.before && location != NOT_RESIDENT;
-        row = location - a.before;
-    }
-    if (!found.is_there) return found;
-    found.from += row * a.stride;
-    found.to += target * a.dim;
-    return found;
+    if (i >= count) return {a.rows, a.to, false};
+    uint2 found = a.targets ? make_uint2((u32)i, a.targets[i]) : a.list[i];
+    return {a.rows + (u64)found.x * a.stride, a.to + (u64)found.y * a.dim, true};
 }
 
 template <class Word>
-__device__ inline void cross_by(const Crossing& a, Ring& ring) {
-    u32 lane = threadIdx.x % WARP, groups = (a.count + WARP - 1) / WARP;
-    auto find = [&](u32 group) { return look(a, group); };
-    const u32 bytes = LOADS * WARP * sizeof(Word);  // Of a piece.
+__device__ inline void cross_by(const Crossing& a) {
+    u32 lane = threadIdx.x % WARP, count = a.targets ? a.count : *a.number;
+    u32 groups = (count + WARP - 1) / WARP;
+    auto find = [&](u32 group) { return look(a, group, count); };
 #if ROW_TYPE == 0  // float32
+    const u32 words = LOADS * WARP;  // Of a piece.
     auto write = [&](const u8* from, float* to, u32 piece) {
 #pragma unroll
         for (u32 load = 0; load < LOADS; load++) {
-            u32 i = load * WARP + lane, word = piece * LOADS * WARP + i;
+            u32 i = load * WARP + lane, word = piece * words + i;
             if (word < a.row_bytes / sizeof(Word)) ((Word*)to)[word] = ((const Word*)from)[i];
         }
     };
 #elif ROW_TYPE == 1  // float16
+    const u32 halves = LOADS * WARP * sizeof(Word) / 2;  // Of a piece.
     auto write = [&](const u8* from, float* to, u32 piece) {
-        for (u32 i = lane; i < bytes / 2; i += WARP) {
-            u32 at = piece * (bytes / 2) + i;
+        for (u32 i = lane; i < halves; i += WARP) {
+            u32 at = piece * halves + i;
             if (at >= a.dim) break;
             float value;
             u16 bits = ((const u16*)from)[i];
@@ -136,7 +189,8 @@ __device__ inline void cross_by(const Crossing& a, Ring& ring) {
         }
     };
 #else  // int8 after a float32 scale
-    float scale = 0;  // Of the row whose pieces come.
+    const u32 bytes = LOADS * WARP * sizeof(Word);  // Of a piece.
+    float scale = 0;                                // Of the row whose pieces come.
     auto write = [&](const u8* from, float* to, u32 piece) {
         if (piece == 0) scale = *(const float*)from;
         for (u32 i = lane; i < bytes; i += WARP) {
@@ -146,17 +200,18 @@ __device__ inline void cross_by(const Crossing& a, Ring& ring) {
         }
     };
 #endif
-    cross<sizeof(Word)>(ring, groups, a.row_bytes, find, write);
+#ifdef BULK
+    if (sizeof(Word) == 16) return cross_by_bulk<ROW_TYPE == 0>(groups, a.row_bytes, find, write);
+#endif
+    cross_by_words<sizeof(Word)>(groups, a.row_bytes, find, write);
 }
 
 extern "C" __global__ void __launch_bounds__(CROSSING) cross_link(Crossing a) {
-    __shared__ Ring rings[CROSSING / WARP];
-    Ring& ring = rings[threadIdx.x / WARP];
     switch (a.word_bytes) {
-        case 16: return cross_by<uint4>(a, ring);
-        case 8: return cross_by<uint2>(a, ring);
-        case 4: return cross_by<u32>(a, ring);
-        default: return cross_by<u8>(a, ring);
+        case 16: return cross_by<uint4>(a);
+        case 8: return cross_by<uint2>(a);
+        case 4: return cross_by<u32>(a);
+        default: return cross_by<u8>(a);
     }
 }
 

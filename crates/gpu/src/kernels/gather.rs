@@ -7,7 +7,7 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use super::{COPY_ROWS, LANES, RowRequests, RowTargets, Sampler, Source, TYPES};
+use super::{ASYNC_COPIES, COPY_ROWS, LANES, RowRequests, RowTargets, Sampler, Source, TYPES};
 use crate::pinned::mapped_ptr;
 use crate::shared::{Shared, shared};
 use crate::{
@@ -19,12 +19,16 @@ const THREADS: u32 = 512;
 const WARPS: u32 = THREADS / LANES as u32;
 /// Nodes that a warp looks up together, at most.
 const STEP: usize = 32;
+/// Parts of host memory at most, of which a batch's rows are read one after the other. Measured, as what follows:
+/// bench/runs/2026-11-27-h200-16-core-128gib/gpu_host_memory.txt.
+const PARTS: usize = 1024;
 /// Threads of a block that reads rows in host memory.
-const CROSSING: u32 = 64;
-/// Blocks that read rows in host memory. Rows of 1 KiB come no sooner by more than four; those of 4 KiB come late
-/// by fewer than eight, and more were not tried.
-/// Measured: bench/runs/2026-11-27-h200-16-core-128gib/gpu_beside_training.txt.
-const LINK_BLOCKS: u32 = 8;
+const CROSSING: u32 = 128;
+/// Shared memory of such a block: of each warp, 3 times 8 pieces of 1 KiB, what they are of, and their arrivals.
+const RINGS_BYTES: u32 =
+    CROSSING / LANES as u32 * (24 * (1024 + 24) + 3 * 8u32).next_multiple_of(128);
+/// Blocks that read rows in host memory: with more, rows come no sooner, and training takes longer.
+const LINK_BLOCKS: u32 = 4;
 
 /// How a row of features is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,16 +59,29 @@ shared! {
 shared! {
     struct CrossingArguments as "Crossing" {
         rows: DevicePtr<u8>,
-        location: DevicePtr<u32>,
-        n_id: DevicePtr<u32>,
+        list: DevicePtr<MissingRow>,
+        number: DevicePtr<u32>,
         targets: DevicePtr<u32>,
-        to: DevicePtr<f32>,
-        before: u32,
         count: u32,
         dim: u32,
+        to: DevicePtr<f32>,
         stride: u32,
         row_bytes: u32,
         word_bytes: u32,
+        reserved: u32,
+    }
+}
+
+shared! {
+    struct Ordering as "Ordering" {
+        location: DevicePtr<u32>,
+        n_id: DevicePtr<u32>,
+        list: DevicePtr<MissingRow>,
+        ends: DevicePtr<u32>,
+        before: u32,
+        count: u32,
+        shift: u32,
+        reserved: u32,
     }
 }
 
@@ -100,13 +117,49 @@ shared! {
     }
 }
 
+/// Rows of features in pinned host memory, and a list of those that a batch wants, by parts of that memory.
+#[derive(Debug)]
+pub struct HostRows {
+    /// The rows, one behind the other.
+    memory: MappedMemory,
+    /// Bytes of the memory.
+    bytes: usize,
+    /// The rows that the batch wants: each one's number, and the index in the batch.
+    list: DeviceBuf<MissingRow>,
+    /// Where each part of the list ends, and the number of rows.
+    ends: DeviceBuf<u32>,
+}
+
+impl HostRows {
+    /// Rows in `memory`, of which a batch of `nodes` is gathered with the device memory that is allocated here.
+    ///
+    /// # Errors
+    /// Not enough device memory.
+    pub fn new(device: &Device, mut memory: MappedMemory, nodes: usize) -> Result<Self> {
+        let bytes = memory.bytes_mut().len();
+        let (list, ends) = (DeviceBuf::new(device, nodes)?, DeviceBuf::new(device, PARTS + 1)?);
+        Ok(Self { memory, bytes, list, ends })
+    }
+
+    /// Bytes of device memory that lists for batches of `nodes` take.
+    pub fn device_bytes(nodes: usize) -> u64 {
+        (nodes * size_of::<MissingRow>() + (PARTS + 1) * size_of::<u32>()) as u64
+    }
+
+    /// The binary logarithm of the number of rows of a part.
+    fn part_log2(&self, stride: u32) -> u32 {
+        let rows = self.bytes.div_ceil(stride as usize);
+        rows.div_ceil(PARTS).next_power_of_two().ilog2()
+    }
+}
+
 /// Rows of features that kernels read, in device memory and in pinned host memory.
 #[derive(Debug)]
 pub struct Rows {
     /// Rows in device memory, `stride` bytes apart.
     pub device: DeviceBuf<u8>,
-    /// Rows in pinned host memory, `stride` bytes apart; `None` if no row is there.
-    pub host: Option<MappedMemory>,
+    /// Rows in pinned host memory; `None` if no row is there.
+    pub host: Option<HostRows>,
     /// The location of each vertex's row: its index among the rows in device memory, or their number
     /// plus its index among the rows in host memory, or [`NOT_RESIDENT`]. `None` if the index of a
     /// vertex's row is the vertex's number.
@@ -122,15 +175,17 @@ pub struct Rows {
 pub(super) fn source(row: RowType) -> Source {
     let mut source = Source::new(
         "gather",
-        &[TYPES, COPY_ROWS, include_str!("cross.cuh"), include_str!("gather.cu")],
+        &[TYPES, COPY_ROWS, ASYNC_COPIES, include_str!("cross.cuh"), include_str!("gather.cu")],
     )
     .sharing::<MissingRow>()
     .sharing::<Arguments>()
     .sharing::<Finding>()
     .sharing::<TierArguments>()
     .sharing::<CrossingArguments>()
+    .sharing::<Ordering>()
     .sharing::<Widening>();
     source.options.push(format!("-DROW_TYPE={}", row as u32));
+    source.options.push(format!("-DRINGS_BYTES={RINGS_BYTES}"));
     source
 }
 
@@ -271,6 +326,9 @@ pub struct Gather {
     gather: Kernel,
     missing: Kernel,
     count_tiers: Kernel,
+    count_parts: Kernel,
+    begin_parts: Kernel,
+    list_parts: Kernel,
     cross: Kernel,
     widen: Kernel,
     row: RowType,
@@ -286,10 +344,22 @@ impl Gather {
         let module = source(row).compile(device)?;
         let gather = module.kernel("gather")?;
         let resident = gather.resident_blocks(THREADS)?;
-        let (missing, cross) = (module.kernel("missing")?, module.kernel("cross_link")?);
+        let missing = module.kernel("missing")?;
+        let cross = module.kernel("cross_link")?.with_shared_memory(RINGS_BYTES)?;
         let widen = module.kernel("widen")?;
-        let count_tiers = module.kernel("count_tiers")?;
-        Ok(Self { gather, missing, count_tiers, cross, widen, row, resident })
+        let parts = |name: &str| module.kernel(&format!("{name}_parts"));
+        Ok(Self {
+            gather,
+            missing,
+            count_tiers: module.kernel("count_tiers")?,
+            count_parts: parts("count")?,
+            begin_parts: parts("begin")?,
+            list_parts: parts("list")?,
+            cross,
+            widen,
+            row,
+            resident,
+        })
     }
 
     /// Writes the rows of the first `count` vertices of `n_id` to `to`, float32, one behind the other,
@@ -303,7 +373,7 @@ impl Gather {
     pub fn gather(
         &self,
         stream: &Stream,
-        rows: &Rows,
+        rows: &mut Rows,
         n_id: &DeviceBuf<u32>,
         count: usize,
         to: DeviceView<f32>,
@@ -329,15 +399,36 @@ impl Gather {
             // SAFETY: `Arguments` of the source; lengths were checked; device memory is all it writes.
             unsafe { self.gather.launch(stream, grid, &[&arguments])? };
         }
-        let Some(host) = &rows.host else { return Ok(()) };
-        let crossing = CrossingArguments {
+        let Some(host) = &mut rows.host else { return Ok(()) };
+        if host.list.len() < count {
+            host.list = DeviceBuf::new(stream.device(), count.next_power_of_two())?;
+        }
+        stream.fill_bytes(&mut host.ends, 0)?;
+        let ordering = Ordering {
             location,
             n_id: n_id.ptr(),
+            list: host.list.ptr(),
+            ends: host.ends.ptr(),
             before: rows.device_count,
             count: count as u32,
-            ..self.crossing(host.ptr(), rows.stride, to, rows.dim)
+            shift: host.part_log2(rows.stride),
+            reserved: 0,
         };
-        self.cross_link(stream, crossing)
+        let blocks = Grid::over(count, THREADS).blocks.min(self.resident);
+        let (grid, one) =
+            (Grid { blocks, threads: THREADS }, Grid { blocks: 1, threads: PARTS as u32 });
+        for (kernel, grid) in
+            [(&self.count_parts, grid), (&self.begin_parts, one), (&self.list_parts, grid)]
+        {
+            // SAFETY: `Ordering` of the source; there is room for all nodes, and no more parts than ends.
+            unsafe { kernel.launch(stream, grid, &[&ordering])? };
+        }
+        let crossing = CrossingArguments {
+            list: host.list.ptr(),
+            number: host.ends.ptr().field(PARTS * size_of::<u32>()),
+            ..self.crossing(host.memory.ptr(), rows.stride, to, rows.dim)
+        };
+        self.cross_link(stream, crossing, count)
     }
 
     /// What is the same of all rows at `first` in mapped host memory, `stride` bytes apart.
@@ -362,21 +453,22 @@ impl Gather {
         };
         CrossingArguments {
             rows: first,
-            location: DevicePtr::NULL,
-            n_id: DevicePtr::NULL,
+            list: DevicePtr::NULL,
+            number: DevicePtr::NULL,
             targets: DevicePtr::NULL,
-            to: to.ptr(),
-            before: 0,
             count: 0,
             dim,
+            to: to.ptr(),
             stride,
             row_bytes,
             word_bytes,
+            reserved: 0,
         }
     }
 
-    fn cross_link(&self, stream: &Stream, crossing: CrossingArguments) -> Result<()> {
-        let whole = Grid::over(crossing.count as usize, CROSSING).blocks;
+    /// Has rows written, `most` at most.
+    fn cross_link(&self, stream: &Stream, crossing: CrossingArguments, most: usize) -> Result<()> {
+        let whole = Grid::over(most, CROSSING).blocks;
         let grid = Grid { blocks: whole.min(LINK_BLOCKS), threads: CROSSING };
         // SAFETY: `Crossing` of the source; lengths and targets were checked; rows of the batch are all it
         // writes.
@@ -504,7 +596,8 @@ impl Gather {
         let first = targets.field(layout.rows_at());
         let crossing = self.crossing(first, layout.stride as u32, to, dim as u32);
         // `Copying` keeps the buffer until the kernel ended.
-        self.cross_link(stream, CrossingArguments { targets, count: count as u32, ..crossing })?;
+        let crossing = CrossingArguments { targets, count: count as u32, ..crossing };
+        self.cross_link(stream, crossing, count)?;
         Copying::until(event, stream, buffer)
     }
 }

@@ -20,7 +20,7 @@ pub use blocks::{Blocks, MAX_BATCH};
 pub use checksum::{Checksum, DamagedRow, DamagedRows, RowChecksum};
 pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
 pub use gather::{
-    Gather, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
+    Gather, HostRows, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
 };
 pub use lists::{
     BallKernels, BallState, Choice, Closed, CoreKernels, DeviceLists, GreedyKernels, Kept,
@@ -46,6 +46,7 @@ use crate::{Architecture, Device, Module, cubins};
 
 const TYPES: &str = include_str!("types.cuh");
 const COPY_ROWS: &str = include_str!("copy_rows.cuh");
+const ASYNC_COPIES: &str = include_str!("async_copies.cuh");
 const TILES: &str = include_str!("tiles.cuh");
 
 /// CUDA C++ to be compiled, with everything that it includes.

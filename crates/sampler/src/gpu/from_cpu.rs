@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{Lists, Neighbors, SELECTED, Sampler};
+use tiergraph_gpu::kernels::{HostRows, Lists, Neighbors, SELECTED, Sampler};
 use tiergraph_gpu::{Device, DeviceBuf, Stream};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
@@ -99,6 +99,19 @@ impl GpuLoader {
         // Two selections' nodes, each vertex's row and its place in the user's order.
         let working = 8 * nodes as u64 + 8 * vertices as u64;
         let left = memory.checked_sub(working).ok_or_else(|| tiers::too_small(working, memory))?;
+        let stride = match &name {
+            Some(name) => graph.features().get(name)?.row_bytes() as u64,
+            None => 0,
+        };
+        // Rows that the device has no room for are listed for each batch.
+        let listing = match vertices as u64 * stride <= left {
+            true => 0,
+            false => HostRows::device_bytes(nodes),
+        };
+        let (working, left) = match left.checked_sub(listing) {
+            Some(left) => (working + listing, left),
+            None => return Err(tiers::too_small(working + listing, memory)),
+        };
         let sampler = Sampler::of_selections(&device, nodes)?;
         let neighbors = Neighbors::Device(DeviceBuf::new(&device, 0)?);
         let lists = Lists { offsets: DeviceBuf::new(&device, 0)?, neighbors, stored: None };
@@ -126,13 +139,12 @@ impl GpuLoader {
             held: None,
         };
         if let (Some(name), Some(cpu)) = (name, &loader.cpu) {
-            let stride = graph.features().get(&name)?.row_bytes() as u64;
             // Where all rows fit the device, nobody needs to know which are hot.
             let order = match vertices as u64 * stride <= left {
                 true => (0..vertices as u32).collect(),
                 false => hottest_first(&cpu.uses(inputs, presample)?),
             };
-            let room = RowRoom { device: left, most_on_host: u64::MAX };
+            let room = RowRoom { device: left, most_on_host: u64::MAX, nodes };
             loader.place_rows(graph, &name, room, None, &order)?;
         }
         loader.count_bytes(working);

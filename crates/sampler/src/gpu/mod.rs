@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{
-    BatchOutputs, LIST_PAGE_BYTES, ListUse, Lists, Neighbors, Request, Sampled, Sampler,
+    BatchOutputs, HostRows, LIST_PAGE_BYTES, ListUse, Lists, Neighbors, Request, Sampled, Sampler,
 };
 use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_graph::Graph;
@@ -127,7 +127,7 @@ impl GpuLoader {
         };
         let opened = OpenedLists::new(graph, options.direction, &stream, stride, left)?;
         let OpenedLists { all, lists, held, taken, reads_by_gpu } = opened;
-        let (working, left) = (working + taken, left - taken);
+        let (mut working, left) = (working + taken, left - taken);
         let sampler = Sampler::new(&stream, &lists, options.batch_size, &fanouts, arcs)?;
         let positions = positions.map(|p| stream.uploaded(p)).transpose()?;
         let placed = Placed {
@@ -156,18 +156,23 @@ impl GpuLoader {
             recent: RecentSizes::default(),
             held,
         };
-        let list_bytes = all.bytes();
+        let (list_bytes, nodes) = (all.bytes(), loader.sampler.n_id().len());
         let (on_device, on_host) = if list_bytes + vertices as u64 * stride <= left {
             // Nobody needs to know what is hot.
             loader.lists.stored = None;
             drop(all);
             if let Some(name) = name {
                 let order: Vec<u32> = (0..vertices as u32).collect();
-                let room = RowRoom { device: left - list_bytes, most_on_host: u64::MAX };
+                let device = left - list_bytes;
+                let room = RowRoom { device, most_on_host: u64::MAX, nodes };
                 loader.place_rows(graph, &name, room, None, &order)?;
             }
             (list_bytes, 0)
         } else {
+            let listing = name.as_ref().map_or(0, |_| HostRows::device_bytes(nodes));
+            working += listing;
+            let left =
+                left.checked_sub(listing).ok_or_else(|| tiers::too_small(working, memory))?;
             let uses = loader.presampled(&all, seeds.into(), presample)?;
             let order = uses.hottest_rows();
             // Where lists and rows compete for host memory, what reads rows has its part of it before.
@@ -180,7 +185,8 @@ impl GpuLoader {
             let choice = loader.place_lists(graph, &wanted, plan, finding, left)?;
             drop(all);
             if let Some(name) = name {
-                let room = RowRoom { device: choice.row_bytes, most_on_host: choice.host_rows };
+                let (device, most_on_host) = (choice.row_bytes, choice.host_rows);
+                let room = RowRoom { device, most_on_host, nodes };
                 loader.place_rows(graph, &name, room, reading, &order)?;
             }
             loader.placed.predicted = Some(loader.predicted(&uses, &choice, &order));
@@ -317,7 +323,7 @@ impl GpuLoader {
         };
         self.sampler.export(stream, sampled, &outputs)?;
         let exported = Event::behind(stream)?;
-        let Some(rows) = &self.rows else { return Ok(Filling { filled: exported, late_rows }) };
+        let Some(rows) = &mut self.rows else { return Ok(Filling { filled: exported, late_rows }) };
         let gathering = &mut self.gathering;
         gathering.stream.wait_for(&exported)?;
         rows.gather(&gathering.stream, self.sampler.n_id(), nodes, x)?;

@@ -84,6 +84,8 @@ pub(super) struct RowRoom {
     pub device: u64,
     /// The most rows in host memory, whatever is left of that.
     pub most_on_host: u64,
+    /// The most nodes of a batch.
+    pub nodes: usize,
 }
 
 /// The rows that are on storage, and a list of those that the last batch misses.
@@ -136,7 +138,7 @@ impl RowTiers {
         }
         let (hot, others) = order.split_at(device_rows as usize);
         let warm = &others[..host_rows as usize];
-        let (rows, held) = tiers::rows(graph, stream, features, hot, warm)?;
+        let (rows, held) = tiers::rows(graph, stream, features, (hot, warm), room.nodes)?;
         let gather = Gather::new(stream.device(), tiers::row_type(features.dtype()))?;
         let rates = reading.as_ref().and_then(|reading| reading.rates);
         let storage = match reading {
@@ -181,12 +183,12 @@ impl RowTiers {
 
     /// Gathers the rows that are in memory, of the first `nodes` of `n_id`.
     pub fn gather(
-        &self,
+        &mut self,
         stream: &Stream,
         n_id: &DeviceBuf<u32>,
         nodes: usize,
         x: DeviceView<f32>,
     ) -> Result<()> {
-        self.gather.gather(stream, &self.rows, n_id, nodes, x)
+        self.gather.gather(stream, &mut self.rows, n_id, nodes, x)
     }
 }

@@ -2,7 +2,7 @@
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_format::features::FeatureType;
-use tiergraph_gpu::kernels::{NOT_RESIDENT, RowType, Rows};
+use tiergraph_gpu::kernels::{HostRows, NOT_RESIDENT, RowType, Rows};
 use tiergraph_gpu::{DeviceBuf, MappedMemory, Stream};
 use tiergraph_graph::{Features, Graph};
 use tiergraph_mem::Reservation;
@@ -45,13 +45,13 @@ pub(super) fn row_type(dtype: FeatureType) -> RowType {
 }
 
 /// Places the rows of the vertices `hot` in device memory, and those of `warm` in host memory; the
-/// others stay on storage.
+/// others stay on storage. Batches have at most so many `nodes`.
 pub(super) fn rows(
     graph: &Graph,
     stream: &Stream,
     features: &Features,
-    hot: &[u32],
-    warm: &[u32],
+    (hot, warm): (&[u32], &[u32]),
+    nodes: usize,
 ) -> Result<(Rows, Reservation)> {
     let stride = features.row_bytes();
     let mut location = vec![NOT_RESIDENT; graph.vertices()];
@@ -69,9 +69,13 @@ pub(super) fn rows(
         host.bytes_mut()[first * stride..][..bytes.len()].copy_from_slice(bytes);
         Ok(())
     })?;
+    let host = match warm.is_empty() {
+        true => None,
+        false => Some(HostRows::new(stream.device(), host, nodes)?),
+    };
     let rows = Rows {
         device,
-        host: (!warm.is_empty()).then_some(host),
+        host,
         location: Some(stream.uploaded(&location)?),
         device_count: hot.len() as u32,
         dim: features.dim() as u32,

@@ -20,8 +20,9 @@ const THREADS: u32 = 256;
 const SUM_THREADS: u32 = 1024;
 /// Items whose sums one thread block makes.
 const TILE: usize = 1024;
-/// Blocks that read neighbours in host memory, where they wait for the link.
-const LINK_BLOCKS: u32 = 4;
+/// Blocks that read neighbours in host memory, where they wait for the link: with four they come hardly sooner, and
+/// training takes longer. Measured: bench/runs/2026-11-27-h200-16-core-128gib/gpu_host_memory.txt.
+const LINK_BLOCKS: u32 = 2;
 /// A batch has fewer nodes and edges than this.
 const MOST: usize = 1 << 31;
 
