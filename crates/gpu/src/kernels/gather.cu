@@ -5,14 +5,11 @@
 // become float32 on the way. CPU twin: sampler::gather.
 
 static const u32 THREADS = 512;
-static const u32 NOT_RESIDENT = 0xffffffff;  // The location of a row that is in neither memory.
 
 // Rows in device memory.
 struct Arguments {
     const u8* rows;       // `stride` bytes apart.
-    const u32* location;  // Of each vertex's row: below the number of rows in device memory it is there;
-                          // NOT_RESIDENT: in neither memory; else in host memory, behind those numbers.
-                          // Or null: a vertex's row is its number.
+    const u32* location;  // As in Ordering, of which `before` is `rows_here`.
     const u32* n_id;
     float* to;
     u32 rows_here;  // In device memory.
@@ -65,77 +62,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) gather(Arguments a) {
         u32 source = lane_of(mask, lane), row = __shfl_sync(ALL, location, source);
         float* to = a.to + (base + source) * a.dim;
         write_rows(a.rows + (u64)row * a.stride, to, __popc(mask), a.dim, a.word_bytes);
-    }
-}
-
-// The rows of a batch that are in host memory, by parts of that memory. Reads at random places all over
-// it wait for translations of addresses, of which a GPU keeps too few for some gibibytes.
-struct Ordering {
-    const u32* location;  // As in Arguments.
-    const u32* n_id;
-    uint2* list;  // (row in host memory, index in the batch).
-    u32* ends;    // Of each part of the list; 0 before `count_parts`. Then the number of rows.
-    u32 before;   // Locations below this are of rows in device memory.
-    u32 count;    // Of n_id.
-    u32 shift;    // A part has 2^shift rows.
-    u32 reserved;
-};
-
-static const u32 PARTS = 1024;
-
-// The row in host memory of node `i`, or NOT_RESIDENT.
-__device__ inline u32 host_row(const Ordering& a, u64 i) {
-    u32 vertex = a.n_id[i], location = a.location ? a.location[vertex] : vertex;
-    return location != NOT_RESIDENT && location >= a.before ? location - a.before : NOT_RESIDENT;
-}
-
-// Counts the block's rows of each part.
-__device__ inline void count_own(const Ordering& a, u32 (&counts)[PARTS]) {
-    for (u32 part = threadIdx.x; part < PARTS; part += THREADS) counts[part] = 0;
-    __syncthreads();
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i < a.count; i += (u64)gridDim.x * THREADS) {
-        u32 row = host_row(a, i);
-        if (row != NOT_RESIDENT) atomicAdd(counts + (row >> a.shift), 1u);
-    }
-    __syncthreads();
-}
-
-// Adds the rows of each part to its end.
-extern "C" __global__ void __launch_bounds__(THREADS) count_parts(Ordering a) {
-    __shared__ u32 counts[PARTS];
-    count_own(a, counts);
-    for (u32 part = threadIdx.x; part < PARTS; part += THREADS) {
-        if (counts[part]) atomicAdd(a.ends + part, counts[part]);
-    }
-}
-
-// Makes each part's number of rows the place where it begins, by one block of a thread a part.
-extern "C" __global__ void __launch_bounds__(PARTS) begin_parts(Ordering a) {
-    __shared__ u32 sums[PARTS / WARP];
-    u32 part = threadIdx.x, lane = part % WARP, own = a.ends[part], sum = own;
-#pragma unroll
-    for (u32 by = 1; by < WARP; by *= 2) {
-        u32 below = __shfl_up_sync(ALL, sum, by);
-        if (lane >= by) sum += below;
-    }
-    if (lane == WARP - 1) sums[part / WARP] = sum;
-    __syncthreads();
-    for (u32 warp = 0; warp < part / WARP; warp++) sum += sums[warp];
-    a.ends[part] = sum - own;
-    if (part == PARTS - 1) a.ends[PARTS] = sum;
-}
-
-// Lists the rows: each part from where it begins to its end, in any order.
-extern "C" __global__ void __launch_bounds__(THREADS) list_parts(Ordering a) {
-    __shared__ u32 places[PARTS];
-    count_own(a, places);
-    for (u32 part = threadIdx.x; part < PARTS; part += THREADS) {
-        if (places[part]) places[part] = atomicAdd(a.ends + part, places[part]);
-    }
-    __syncthreads();
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i < a.count; i += (u64)gridDim.x * THREADS) {
-        u32 row = host_row(a, i);
-        if (row != NOT_RESIDENT) a.list[atomicAdd(places + (row >> a.shift), 1u)] = make_uint2(row, (u32)i);
     }
 }
 

@@ -7,27 +7,24 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
+use super::host_rows::{HOST_ROWS, HostRows, Listing, Ordering, OrderingOf};
 use super::{ASYNC_COPIES, COPY_ROWS, LANES, RowRequests, RowTargets, Sampler, Source, TYPES};
 use crate::pinned::mapped_ptr;
 use crate::shared::{Shared, shared};
-use crate::{
-    Copying, Device, DeviceBuf, DevicePtr, DeviceView, Event, Grid, Kernel, MappedMemory, Stream,
-};
+use crate::{Copying, Device, DeviceBuf, DevicePtr, DeviceView, Event, Grid, Kernel, Stream};
 
 const THREADS: u32 = 512;
 /// Warps of a block.
 const WARPS: u32 = THREADS / LANES as u32;
 /// Nodes that a warp looks up together, at most.
 const STEP: usize = 32;
-/// Parts of host memory at most, of which a batch's rows are read one after the other. Measured, as what follows:
-/// bench/runs/2026-11-27-h200-16-core-128gib/gpu_host_memory.txt.
-const PARTS: usize = 1024;
 /// Threads of a block that reads rows in host memory.
 const CROSSING: u32 = 128;
 /// Shared memory of such a block: of each warp, 3 times 8 pieces of 1 KiB, what they are of, and their arrivals.
 const RINGS_BYTES: u32 =
     CROSSING / LANES as u32 * (24 * (1024 + 24) + 3 * 8u32).next_multiple_of(128);
-/// Blocks that read rows in host memory: with more, rows come no sooner, and training takes longer.
+/// Blocks that read rows in host memory: with more, rows come no sooner, and training takes longer. Measured, as
+/// the rest: bench/runs/2026-11-27-h200-16-core-128gib/gpu_host_memory.txt.
 const LINK_BLOCKS: u32 = 4;
 
 /// How a row of features is stored.
@@ -73,19 +70,6 @@ shared! {
 }
 
 shared! {
-    struct Ordering as "Ordering" {
-        location: DevicePtr<u32>,
-        n_id: DevicePtr<u32>,
-        list: DevicePtr<MissingRow>,
-        ends: DevicePtr<u32>,
-        before: u32,
-        count: u32,
-        shift: u32,
-        reserved: u32,
-    }
-}
-
-shared! {
     struct Finding as "Finding" {
         location: DevicePtr<u32>,
         n_id: DevicePtr<u32>,
@@ -117,42 +101,6 @@ shared! {
     }
 }
 
-/// Rows of features in pinned host memory, and a list of those that a batch wants, by parts of that memory.
-#[derive(Debug)]
-pub struct HostRows {
-    /// The rows, one behind the other.
-    memory: MappedMemory,
-    /// Bytes of the memory.
-    bytes: usize,
-    /// The rows that the batch wants: each one's number, and the index in the batch.
-    list: DeviceBuf<MissingRow>,
-    /// Where each part of the list ends, and the number of rows.
-    ends: DeviceBuf<u32>,
-}
-
-impl HostRows {
-    /// Rows in `memory`, of which a batch of `nodes` is gathered with the device memory that is allocated here.
-    ///
-    /// # Errors
-    /// Not enough device memory.
-    pub fn new(device: &Device, mut memory: MappedMemory, nodes: usize) -> Result<Self> {
-        let bytes = memory.bytes_mut().len();
-        let (list, ends) = (DeviceBuf::new(device, nodes)?, DeviceBuf::new(device, PARTS + 1)?);
-        Ok(Self { memory, bytes, list, ends })
-    }
-
-    /// Bytes of device memory that lists for batches of `nodes` take.
-    pub fn device_bytes(nodes: usize) -> u64 {
-        (nodes * size_of::<MissingRow>() + (PARTS + 1) * size_of::<u32>()) as u64
-    }
-
-    /// The binary logarithm of the number of rows of a part.
-    fn part_log2(&self, stride: u32) -> u32 {
-        let rows = self.bytes.div_ceil(stride as usize);
-        rows.div_ceil(PARTS).next_power_of_two().ilog2()
-    }
-}
-
 /// Rows of features that kernels read, in device memory and in pinned host memory.
 #[derive(Debug)]
 pub struct Rows {
@@ -175,7 +123,14 @@ pub struct Rows {
 pub(super) fn source(row: RowType) -> Source {
     let mut source = Source::new(
         "gather",
-        &[TYPES, COPY_ROWS, ASYNC_COPIES, include_str!("cross.cuh"), include_str!("gather.cu")],
+        &[
+            TYPES,
+            COPY_ROWS,
+            ASYNC_COPIES,
+            HOST_ROWS,
+            include_str!("cross.cuh"),
+            include_str!("gather.cu"),
+        ],
     )
     .sharing::<MissingRow>()
     .sharing::<Arguments>()
@@ -326,9 +281,7 @@ pub struct Gather {
     gather: Kernel,
     missing: Kernel,
     count_tiers: Kernel,
-    count_parts: Kernel,
-    begin_parts: Kernel,
-    list_parts: Kernel,
+    listing: Listing,
     cross: Kernel,
     widen: Kernel,
     row: RowType,
@@ -347,14 +300,11 @@ impl Gather {
         let missing = module.kernel("missing")?;
         let cross = module.kernel("cross_link")?.with_shared_memory(RINGS_BYTES)?;
         let widen = module.kernel("widen")?;
-        let parts = |name: &str| module.kernel(&format!("{name}_parts"));
         Ok(Self {
             gather,
             missing,
             count_tiers: module.kernel("count_tiers")?,
-            count_parts: parts("count")?,
-            begin_parts: parts("begin")?,
-            list_parts: parts("list")?,
+            listing: Listing::new(&module)?,
             cross,
             widen,
             row,
@@ -400,34 +350,11 @@ impl Gather {
             unsafe { self.gather.launch(stream, grid, &[&arguments])? };
         }
         let Some(host) = &mut rows.host else { return Ok(()) };
-        if host.list.len() < count {
-            host.list = DeviceBuf::new(stream.device(), count.next_power_of_two())?;
-        }
-        stream.fill_bytes(&mut host.ends, 0)?;
-        let ordering = Ordering {
-            location,
-            n_id: n_id.ptr(),
-            list: host.list.ptr(),
-            ends: host.ends.ptr(),
-            before: rows.device_count,
-            count: count as u32,
-            shift: host.part_log2(rows.stride),
-            reserved: 0,
-        };
-        let blocks = Grid::over(count, THREADS).blocks.min(self.resident);
-        let (grid, one) =
-            (Grid { blocks, threads: THREADS }, Grid { blocks: 1, threads: PARTS as u32 });
-        for (kernel, grid) in
-            [(&self.count_parts, grid), (&self.begin_parts, one), (&self.list_parts, grid)]
-        {
-            // SAFETY: `Ordering` of the source; there is room for all nodes, and no more parts than ends.
-            unsafe { kernel.launch(stream, grid, &[&ordering])? };
-        }
-        let crossing = CrossingArguments {
-            list: host.list.ptr(),
-            number: host.ends.ptr().field(PARTS * size_of::<u32>()),
-            ..self.crossing(host.memory.ptr(), rows.stride, to, rows.dim)
-        };
+        let (before, stride) = (rows.device_count, rows.stride);
+        let of = OrderingOf { location, n_id: n_id.ptr(), before, count, stride };
+        let (list, number) = self.listing.list(stream, host, of, self.resident)?;
+        let crossing =
+            CrossingArguments { list, number, ..self.crossing(host.ptr(), stride, to, rows.dim) };
         self.cross_link(stream, crossing, count)
     }
 
