@@ -29,7 +29,7 @@ pub(super) fn each_common(a: &[u32], b: &[u32], mut visit: impl FnMut(u32)) {
     }
 }
 
-/// Whether vertex `v` is marked.
+/// Whether `marks`, a bit a vertex, has vertex `v` marked.
 #[inline(always)]
 pub(super) fn has(marks: &[u64], v: u32) -> bool {
     marks[(v >> 6) as usize] >> (v & 63) & 1 != 0

@@ -145,7 +145,7 @@ impl Values {
     }
 }
 
-/// What is found of pairs, by several threads.
+/// The sums and the numbers of neighbours of pairs, as several threads find them.
 struct Found {
     values: Values,
     /// The bits of each pair's sum.

@@ -35,70 +35,32 @@ __device__ inline Ring& own_ring() {
     return rings[threadIdx.x / WARP];
 }
 
-// The number of the lane that is the `n`th of a mask, from 0 on; any lane if there are not so many.
-__device__ inline u32 lane_of(u32 mask, u32 n) {
-    u32 lane = 0;
-#pragma unroll
-    for (u32 half = WARP / 2; half; half /= 2) {
-        u32 below = __popc(mask & ((1u << half) - 1));
-        bool is_above = n >= below;
-        lane += is_above ? half : 0;
-        n -= is_above ? below : 0;
-        mask = is_above ? mask >> half : mask & ((1u << half) - 1);
-    }
-    return lane;
-}
-
-// A row of a lane, and where its values go.
-struct Crossed {
-    const u8* from;
-    float* to;
-    bool is_there;
-};
-
-// The pieces, one bundle after the other, of the rows of all groups of 32, of which `look(group)` gives a
-// lane its own (none past the end).
+// The pieces of `rows` rows, of which `look(row)` says whence and where to. A warp has 32 rows at a time, and a
+// row's pieces one after the other.
 template <class Look>
 struct Pieces {
     Look look;
-    u32 groups, row_bytes, piece_bytes, each;  // Pieces of a row.
-    u32 warps, group, mask, taken;             // Pieces of the group.
-    Crossed row, next;
+    u32 rows, row_bytes, piece_bytes;
+    u32 each;   // Pieces of a row.
+    u32 taken;  // Pieces of the warp.
 
-    __device__ Pieces(Look look, u32 groups, u32 row_bytes, u32 piece_bytes)
-        : look(look), groups(groups), row_bytes(row_bytes), piece_bytes(piece_bytes), taken(0) {
+    __device__ Pieces(Look look, u32 rows, u32 row_bytes, u32 piece_bytes)
+        : look(look), rows(rows), row_bytes(row_bytes), piece_bytes(piece_bytes), taken(0) {
         each = (row_bytes + piece_bytes - 1) / piece_bytes;
-        warps = gridDim.x * (CROSSING / WARP);
-        group = (blockIdx.x * CROSSING + threadIdx.x) / WARP;
-        row = look(group);
-        next = look(group + warps);
-        mask = __ballot_sync(ALL, row.is_there);
     }
 
-    // The next ones, to the first lanes; to nowhere where there are none.
+    // The next ones, one to each of the first lanes; to nowhere where there are none.
     __device__ Piece take() {
-        u32 lane = threadIdx.x % WARP, filled = 0;
-        Piece own = {};
-        while (filled < BUNDLE && group < groups) {
-            u32 left = __popc(mask) * each - taken, more = min(left, BUNDLE - filled);
-            u32 number = taken + lane - filled, source = lane_of(mask, number / each);
-            const u8* from = (const u8*)__shfl_sync(ALL, (u64)row.from, source);
-            float* to = (float*)__shfl_sync(ALL, (u64)row.to, source);
-            number %= each;
-            if (lane >= filled && lane < filled + more) {
-                own = {from, to, number, min(piece_bytes, row_bytes - number * piece_bytes)};
-            }
-            filled += more;
-            taken += more;
-            if (left > more) break;
-            group += warps;
-            row = next;
-            mask = __ballot_sync(ALL, row.is_there);
-            taken = 0;
-            // On its way while the rows of this one are.
-            next = look(group + warps);
-        }
-        return own;
+        u32 lane = threadIdx.x % WARP, warp = (blockIdx.x * CROSSING + threadIdx.x) / WARP;
+        u32 warps = gridDim.x * (CROSSING / WARP), together = WARP * each;
+        u32 at = taken + lane, turn = at / together, in_turn = at - turn * together, of_turn = in_turn / each;
+        u64 row = ((u64)turn * warps + warp) * WARP + of_turn;
+        taken += BUNDLE;
+        if (lane >= BUNDLE || row >= rows) return {};
+        Piece piece = look((u32)row);
+        piece.number = in_turn - of_turn * each;
+        piece.bytes = min(piece_bytes, row_bytes - piece.number * piece_bytes);
+        return piece;
     }
 };
 
@@ -120,11 +82,11 @@ __device__ inline void in_turns(Ask ask, Write write) {
 // Writes the rows that `look` gives, by words of BYTES; `write(words, to, number)` writes a piece that
 // has come, by the whole warp.
 template <u32 BYTES, class Look, class Write>
-__device__ inline void cross_by_words(u32 groups, u32 row_bytes, Look look, Write write) {
+__device__ inline void cross_by_words(u32 rows, u32 row_bytes, Look look, Write write) {
     Ring& ring = own_ring();
     u32 lane = threadIdx.x % WARP;
     const u32 piece_bytes = LOADS * WARP * BYTES;
-    Pieces<Look> pieces(look, groups, row_bytes, piece_bytes);
+    Pieces<Look> pieces(look, rows, row_bytes, piece_bytes);
     auto ask = [&](u32 bundle) {
         Piece own = pieces.take();
         if (lane < BUNDLE) ring.pieces[bundle * BUNDLE + lane] = own;
@@ -157,13 +119,13 @@ __device__ inline void cross_by_words(u32 groups, u32 row_bytes, Look look, Writ
 // The same by bulk: a lane a piece. `row_bytes`, and where rows are, are multiples of 16. Where IS_PLAIN
 // rows are written as they come, and `write` is not called.
 template <bool IS_PLAIN, class Look, class Write>
-__device__ inline void cross_by_bulk(u32 groups, u32 row_bytes, Look look, Write write) {
+__device__ inline void cross_by_bulk(u32 rows, u32 row_bytes, Look look, Write write) {
     Ring& ring = own_ring();
     u32 lane = threadIdx.x % WARP, turn = 0;
     if (lane < BUNDLES) make_arrivals(&ring.arrivals[lane]);
     show_arrivals();
     __syncwarp();
-    Pieces<Look> pieces(look, groups, row_bytes, PIECE_BYTES);
+    Pieces<Look> pieces(look, rows, row_bytes, PIECE_BYTES);
     auto ask = [&](u32 bundle) {
         Piece own = pieces.take();
         u32 i = bundle * BUNDLE + lane, all = __reduce_add_sync(ALL, own.bytes);

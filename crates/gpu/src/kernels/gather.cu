@@ -20,6 +20,20 @@ struct Arguments {
     u32 word_bytes;  // That rows are copied by, if they are float32.
 };
 
+// The number of the lane that is the `n`th of a mask, from 0 on; any lane if there are not so many.
+__device__ inline u32 lane_of(u32 mask, u32 n) {
+    u32 lane = 0;
+#pragma unroll
+    for (u32 half = WARP / 2; half; half /= 2) {
+        u32 below = __popc(mask & ((1u << half) - 1));
+        bool is_above = n >= below;
+        lane += is_above ? half : 0;
+        n -= is_above ? below : 0;
+        mask = is_above ? mask >> half : mask & ((1u << half) - 1);
+    }
+    return lane;
+}
+
 // A float at any byte.
 __device__ inline float float_at(const u8* at) {
     return __uint_as_float(at[0] | at[1] << 8 | at[2] << 16 | (u32)at[3] << 24);
@@ -80,19 +94,16 @@ struct Crossing {
     u32 reserved;
 };
 
-// The row of a lane of group `group` of 32 of the `count` rows.
-__device__ inline Crossed look(const Crossing& a, u64 group, u32 count) {
-    u64 i = group * WARP + threadIdx.x % WARP;
-    if (i >= count) return {a.rows, a.to, false};
-    uint2 found = a.targets ? make_uint2((u32)i, a.targets[i]) : a.list[i];
-    return {a.rows + (u64)found.x * a.stride, a.to + (u64)found.y * a.dim, true};
+// Whence and where to row `i` of those goes.
+__device__ inline Piece look(const Crossing& a, u32 i) {
+    uint2 found = a.targets ? make_uint2(i, a.targets[i]) : a.list[i];
+    return {a.rows + (u64)found.x * a.stride, a.to + (u64)found.y * a.dim, 0, 0};
 }
 
 template <class Word>
 __device__ inline void cross_by(const Crossing& a) {
     u32 lane = threadIdx.x % WARP, count = a.targets ? a.count : *a.number;
-    u32 groups = (count + WARP - 1) / WARP;
-    auto find = [&](u32 group) { return look(a, group, count); };
+    auto find = [&](u32 row) { return look(a, row); };
 #if ROW_TYPE == 0  // float32
     const u32 words = LOADS * WARP;  // Of a piece.
     auto write = [&](const u8* from, float* to, u32 piece) {
@@ -127,9 +138,9 @@ __device__ inline void cross_by(const Crossing& a) {
     };
 #endif
 #ifdef BULK
-    if (sizeof(Word) == 16) return cross_by_bulk<ROW_TYPE == 0>(groups, a.row_bytes, find, write);
+    if (sizeof(Word) == 16) return cross_by_bulk<ROW_TYPE == 0>(count, a.row_bytes, find, write);
 #endif
-    cross_by_words<sizeof(Word)>(groups, a.row_bytes, find, write);
+    cross_by_words<sizeof(Word)>(count, a.row_bytes, find, write);
 }
 
 extern "C" __global__ void __launch_bounds__(CROSSING) cross_link(Crossing a) {

@@ -66,7 +66,7 @@ impl HostRows {
     }
 }
 
-/// Where the rows of a batch's nodes are.
+/// What rows are listed of: the nodes of a batch, and where each vertex's feature row is.
 pub(super) struct OrderingOf {
     /// The location of each vertex's row, as [`super::Rows`] has it, or null.
     pub location: DevicePtr<u32>,
