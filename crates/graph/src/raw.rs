@@ -8,9 +8,9 @@ use tiergraph_format::raw::{Ids, RawBlock, WeightSlice};
 use tiergraph_kernels::widest;
 
 use crate::raw_rows::RawFile;
+use crate::reads::{Batches, bytes_of, is_fresh};
 use crate::{Direction, Graph};
-use tiergraph_io::pipeline::NextPass;
-use tiergraph_io::pipeline::Request;
+use tiergraph_io::pipeline::{Block, NextPass, Request};
 
 /// The part of one vertex's neighbour list that lies in one block.
 #[derive(Debug, Clone, Copy)]
@@ -212,8 +212,9 @@ impl<'g> RawBlocks<'g> {
     ) -> Result<()> {
         let (raw, name) = (self.stored()?, self.name());
         let (salt, name) = (self.graph.manifest().salt(&name), self.graph.file_name(&name));
-        let one = |(state, narrow): &mut (W, Vec<u32>), i: usize, bytes: &[u8], fresh: bool| {
-            let number = requests[i].offset / self.graph.block_bytes() as u64;
+        let one = |(state, narrow): &mut (W, Vec<u32>), block: &Block| {
+            let (bytes, fresh) = (bytes_of(block), is_fresh(block));
+            let number = requests[block.number].offset / self.graph.block_bytes() as u64;
             if fresh && !self.graph.is_unchecked() {
                 self.graph.check_block(bytes, &name, number, salt)?;
             }
@@ -227,10 +228,10 @@ impl<'g> RawBlocks<'g> {
             visit(state, &lists)
         };
         self.graph.read_all(
-            requests,
-            next,
+            (requests, next),
+            &Batches::NONE,
             |w| (begin(w), Vec::new()),
-            one,
+            |state, blocks| blocks.iter().try_for_each(|block| one(state, block)),
             |(state, _)| end(state),
         )
     }

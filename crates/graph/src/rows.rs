@@ -11,9 +11,10 @@ use tiergraph_format::rows::{PAGE_BYTES, RowsIndex, RowsPage, check_page};
 use tiergraph_io::FileId;
 use tiergraph_mem::prefetch_all;
 
+use crate::reads::{Batches, bytes_of, is_fresh};
 use crate::{Graph, RowPages};
 
-use tiergraph_io::pipeline::{NextPass, Request, SMALL_READ_BYTES};
+use tiergraph_io::pipeline::{Block, NextPass, Request, SMALL_READ_BYTES};
 
 /// Pages of a resident block that are handed out together: pages of short lists have many times the
 /// vertices of others, and threads share their work.
@@ -338,10 +339,11 @@ impl<'g> Rows<'g> {
         let name = format!("{}.rows", selection.direction);
         let (salt, name) = (self.graph.manifest().salt(&name), self.graph.file_name(&name));
         let in_file = self.file.map_or(0, |rows| rows.index.len() as u64);
-        let one = |state: &mut W, i: usize, bytes: &[u8], fresh: bool| {
+        let one = |state: &mut W, block: &Block| {
+            let (i, bytes) = (block.number, bytes_of(block));
             let want = &selection.requests[i];
             let first = want.offset / PAGE_BYTES as u64;
-            if fresh && !self.graph.is_unchecked() {
+            if is_fresh(block) && !self.graph.is_unchecked() {
                 // All of a block that may become resident, because later passes do not check.
                 for (page, number) in bytes.chunks_exact(PAGE_BYTES).zip(first..in_file) {
                     check_page(page, &name, number, salt)?;
@@ -358,7 +360,9 @@ impl<'g> Rows<'g> {
             }
             Ok(())
         };
-        self.graph.read_all(&selection.requests, NextPass::Unknown, begin, one, end)
+        let each = |state: &mut W, blocks: &[Block]| blocks.iter().try_for_each(|b| one(state, b));
+        let pass = (&selection.requests[..], NextPass::Unknown);
+        self.graph.read_all(pass, &Batches::NONE, begin, each, end)
     }
 }
 

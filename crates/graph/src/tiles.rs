@@ -1,17 +1,19 @@
 //! Passes over `tiles.blocks`, which holds the adjacency in packed tiles.
 
+use std::ops::Range;
+
 use tiergraph_cache::{BlockFile, BlockKey};
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::flat;
 use tiergraph_format::tiles::{SLACK, Segment, TileOptions, TilesIndex};
 use tiergraph_io::FileId;
+use tiergraph_io::pipeline::{Block, NextPass, Request};
 use tiergraph_kernels::{Isa, Kernel};
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::Graph;
-use tiergraph_io::pipeline::NextPass;
-use tiergraph_io::pipeline::Request;
+use crate::reads::{Batches, bytes_of, is_fresh};
 
 /// Selected segments this close, in bytes, are read together with the bytes between them.
 const MERGE_BYTES: usize = 16 << 10;
@@ -78,10 +80,36 @@ impl TileSelection {
         self.requests.is_empty()
     }
 
+    /// The strips that each request has segments of, numbered in the order of the file.
+    fn strips(&self, index: &[TilesIndex]) -> Vec<Range<u32>> {
+        let (mut strip, mut row) = (0, None);
+        let mut of_request = |i: usize| {
+            let mut range: Option<Range<u32>> = None;
+            for &segment in self.segments(i) {
+                let now = index[segment as usize].row_base;
+                strip += u32::from(row.replace(now).is_some_and(|before| before != now));
+                range = Some(range.map_or(strip, |range| range.start)..strip + 1);
+            }
+            range.unwrap_or(strip..strip)
+        };
+        (0..self.requests.len()).map(&mut of_request).collect()
+    }
+
     fn segments(&self, want: usize) -> &[u32] {
         let begin = if want == 0 { 0 } else { self.ends[want - 1] };
         &self.segments[begin..self.ends[want]]
     }
+}
+
+/// How many numbers lie in any of `ranges`.
+fn count(mut ranges: Vec<Range<u32>>) -> usize {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let (mut end, mut count) = (0, 0);
+    for range in ranges {
+        count += range.end.saturating_sub(range.start.max(end));
+        end = end.max(range.end);
+    }
+    count as usize
 }
 
 /// The cache key of the block that a segment lies in.
@@ -239,8 +267,23 @@ impl<'g> Tiles<'g> {
     /// A read that fails after its retries, a checksum that does not match, an error of `visit`.
     pub fn pass<W>(
         self,
-        selection: &TileSelection,
-        next: NextPass,
+        (selection, next): (&TileSelection, NextPass),
+        begin: impl Fn(usize) -> W + Sync,
+        visit: impl Fn(&mut W, &TilesIndex, &Segment<'_>) -> Result<()> + Sync,
+        end: impl Fn(W) -> Result<()> + Sync,
+    ) -> Result<()> {
+        self.pass_by_tile((selection, next), 1, begin, visit, end)
+    }
+
+    /// As [`pass`](Self::pass), but each worker goes over several blocks together, tile by tile, so that it brings a
+    /// tile's columns into its cache once for the rows of all of these blocks: those of at most `strips` strips.
+    ///
+    /// # Errors
+    /// Those of [`pass`](Self::pass).
+    pub fn pass_by_tile<W>(
+        self,
+        (selection, next): (&TileSelection, NextPass),
+        strips: usize,
         begin: impl Fn(usize) -> W + Sync,
         visit: impl Fn(&mut W, &TilesIndex, &Segment<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
@@ -248,28 +291,57 @@ impl<'g> Tiles<'g> {
         let Some(tiles) = &self.graph.tile_file else {
             return Err(self.graph.missing_layout("pass over", "tiles"));
         };
-        let salt = self.graph.manifest().salt("tiles.blocks");
-        let one = |state: &mut W, i: usize, bytes: &[u8], fresh: bool| -> Result<()> {
-            let want = &selection.requests[i];
-            let whole = want.key.is_some();
-            let is_new = fresh && !self.graph.is_unchecked();
-            if is_new && let Some(key) = want.key {
-                let name = self.graph.file_name("tiles.blocks");
-                self.graph.check_block(bytes, &name, key.block, salt)?;
+        let blocks = if strips > 1 { self.graph.blocks_held() } else { 1 };
+        let strips_of = if blocks > 1 { selection.strips(&tiles.index) } else { Vec::new() };
+        let may_join = |held: &[Block], number: usize| {
+            let held = held.iter().map(|block| strips_of[block.number].clone());
+            count(held.chain([strips_of[number].clone()]).collect()) <= strips
+        };
+        let each = |state: &mut W, blocks: &[Block]| -> Result<()> {
+            blocks.iter().try_for_each(|block| self.check_block_of(selection, block))?;
+            let of_block = |(at, block): (usize, &Block)| {
+                selection.segments(block.number).iter().map(move |&segment| (segment, at))
+            };
+            let mut segments: Vec<_> = blocks.iter().enumerate().flat_map(of_block).collect();
+            if blocks.len() > 1 {
+                segments.sort_unstable_by_key(|&(i, _)| (tiles.index[i as usize].column_tile, i));
             }
-            let at =
-                if whole { 0 } else { (want.offset % self.graph.block_bytes() as u64) as usize };
-            for &i in selection.segments(i) {
-                let entry = &tiles.index[i as usize];
-                let segment = entry.segment(bytes, at, tiles.options.columns_log2)?;
-                if is_new && !whole && !entry.is_intact(&segment) {
+            for (i, at) in segments {
+                let (entry, block) = (&tiles.index[i as usize], &blocks[at]);
+                let begin = self.begin_of(&selection.requests[block.number]);
+                let segment = entry.segment(bytes_of(block), begin, tiles.options.columns_log2)?;
+                let is_part = selection.requests[block.number].key.is_none();
+                if is_part && self.must_check(block) && !entry.is_intact(&segment) {
                     return Err(self.damaged_segment(entry));
                 }
                 visit(state, entry, &segment)?;
             }
             Ok(())
         };
-        self.graph.read_all(&selection.requests, next, begin, one, end)
+        let batches = Batches { blocks, may_join: &may_join };
+        self.graph.read_all((&selection.requests, next), &batches, begin, each, end)
+    }
+
+    fn must_check(self, block: &Block) -> bool {
+        is_fresh(block) && !self.graph.is_unchecked()
+    }
+
+    /// Where in its block a request begins.
+    fn begin_of(self, request: &Request) -> usize {
+        let whole = request.key.is_some();
+        if whole { 0 } else { (request.offset % self.graph.block_bytes() as u64) as usize }
+    }
+
+    /// Fails if a whole block was just read and is not what was written.
+    fn check_block_of(self, selection: &TileSelection, block: &Block) -> Result<()> {
+        match selection.requests[block.number].key {
+            Some(key) if self.must_check(block) => {
+                let name = self.graph.file_name("tiles.blocks");
+                let salt = self.graph.manifest().salt("tiles.blocks");
+                self.graph.check_block(bytes_of(block), &name, key.block, salt)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn damaged_segment(self, entry: &TilesIndex) -> Error {

@@ -4,10 +4,12 @@
 
 mod common;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Layout, PACKED, Sample, cold};
 use tiergraph_format::manifest::Codec;
+use tiergraph_format::tiles::{Segment, TilesIndex};
 use tiergraph_graph::{Direction, Graph, NextPass, OpenOptions, PassStats};
 
 /// What one pass over everything read, and the arcs that it visited.
@@ -23,8 +25,7 @@ fn pass_then(graph: &Graph, next: NextPass) -> (PassStats, u64) {
         true => graph
             .tiles()
             .pass(
-                &graph.tiles().select(|_| true),
-                next,
+                (&graph.tiles().select(|_| true), next),
                 |_| (),
                 |(), entry, _| {
                     count(u64::from(entry.arcs));
@@ -167,8 +168,7 @@ fn a_block_that_is_given_up_in_a_pass_is_still_visited() {
     graph
         .tiles()
         .pass(
-            &graph.tiles().select(|_| true),
-            NextPass::Unknown,
+            (&graph.tiles().select(|_| true), NextPass::Unknown),
             |_| (),
             |(), entry, _| {
                 arcs.fetch_add(u64::from(entry.arcs), Ordering::Relaxed);
@@ -185,4 +185,54 @@ fn a_block_that_is_given_up_in_a_pass_is_still_visited() {
         .unwrap();
     assert_eq!(graph.memory().resident_bytes(), 0);
     assert_eq!(arcs.into_inner(), graph.manifest().arcs);
+}
+
+/// A pass by tile visits every segment once, and of the blocks that a worker holds together, whose strips are as many
+/// as it can be at, each tile's one after the other: read or resident.
+#[test]
+fn blocks_are_gone_over_together_tile_by_tile() {
+    let sample = Sample::new(Layout { block_bytes: 4 << 10, edges: 100_000, ..PACKED });
+    let graph = sample.open(&OpenOptions { residency: Some(true), ..cold(1) }).unwrap();
+    assert!(graph.blocks_held() > 1, "{} blocks", graph.blocks_held());
+    graph.memory().plan_residency();
+    let all = graph.tiles().select(|_| true);
+    let order = |strips: usize| {
+        let seen = Mutex::new(Vec::new());
+        let see = |(): &mut (), entry: &TilesIndex, segment: &Segment<'_>| {
+            assert_eq!((segment.row_base, segment.rows), (entry.row_base, entry.rows));
+            seen.lock().unwrap().push((entry.block, entry.offset, entry.column_tile));
+            Ok(())
+        };
+        let pass = (&all, NextPass::Unknown);
+        graph.tiles().pass_by_tile(pass, strips, |_| (), see, |()| Ok(())).unwrap();
+        seen.into_inner().unwrap()
+    };
+    let turns = |seen: &[(u32, u32, u32)]| seen.windows(2).filter(|w| w[0].2 > w[1].2).count();
+    for _ in ["read", "resident"] {
+        let (apart, together) = (order(1), order(8));
+        for seen in [&apart, &together] {
+            let mut seen = seen.clone();
+            seen.sort_unstable();
+            let stored = graph.tiles().segments().iter();
+            assert!(seen.into_iter().eq(stored.map(|e| (e.block, e.offset, e.column_tile))));
+        }
+        // From one tile back to an earlier one: once a strip, or once for several.
+        assert!(4 * turns(&together) < turns(&apart), "{} {}", turns(&together), turns(&apart));
+    }
+}
+
+/// Little memory has no blocks to hold, and as much as it has always taken.
+#[test]
+fn blocks_are_held_where_memory_has_room() {
+    let sample = Sample::new(Layout { block_bytes: 256 << 10, ..PACKED });
+    let block = u64::from(sample.open(&cold(1)).unwrap().manifest().block_bytes);
+    let open = |memory: u64| {
+        let graph = sample.open(&OpenOptions { memory: Some(memory), ..cold(1) }).unwrap();
+        (graph.blocks_held() as u64, graph.memory().budget().used())
+    };
+    let (none, little) = open(32 << 20);
+    let (held, more) = open(4 << 30);
+    assert_eq!((none, held), (1, 24));
+    // Eight that are read into, or as many as are held.
+    assert_eq!(more - little, (24 + 24 - 8) * block);
 }

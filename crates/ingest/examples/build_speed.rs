@@ -47,6 +47,7 @@ fn main() -> Result<()> {
             ("both", _) => options.purpose = Purpose::Both,
             ("memory", size) => options.memory = Some(size.parse::<ByteSize>()?.0),
             ("strip_arcs", n) => options.strip_arcs = Some(number(n)?),
+            ("columns_log2", n) => options.columns_log2 = Some(number(n)?),
             ("threads", n) => options.threads = number(n)?,
             (other, _) => {
                 return Err(Error::new(ErrorKind::Input, "use the argument").object(other));

@@ -195,7 +195,7 @@ impl Setting {
     fn new(kind: Kind, threads: usize, resident: usize) -> Self {
         let test = TestFile::new(BLOCKS * BLOCK, 1, BLOCK);
         let engines = pool(&test, kind);
-        let buffers = |_| Buffers::of_blocks(BLOCK, BUFFERS, BUFFERS);
+        let buffers = |_| Buffers::of_blocks(BLOCK, BUFFERS, 0, BUFFERS);
         let workers =
             ReadWorkers::new(Arc::new(ThreadPool::new(threads)), Arc::clone(&engines), buffers);
         Self {

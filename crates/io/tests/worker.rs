@@ -298,7 +298,7 @@ fn script(completes: Completes, capacity: usize) -> Script {
 }
 
 fn buffers(count: usize) -> impl Fn() -> Buffers + Send + Sync {
-    move || Buffers::of_blocks(LARGE, count, count)
+    move || Buffers::of_blocks(LARGE, count, 0, count)
 }
 
 /// The calls of a pass over `count` blocks of `len` bytes, with `free` buffers, to a consumer that keeps

@@ -12,7 +12,7 @@ use tiergraph_kernels::Kernel;
 use tiergraph_mem::Array;
 
 use super::chunks::{Chunks, Scratch};
-use super::strip::Strip;
+use super::strip::{Strip, Strips};
 use crate::per_worker::PerWorker;
 
 /// How values are reduced.
@@ -53,22 +53,40 @@ impl Ends {
     }
 }
 
+/// Bytes of the buffers of strips that all workers together go over at a time: what the last cache has room for.
+const STRIPS_BYTES: usize = 32 << 20;
+/// The most strips that a worker goes over at a time.
+const MOST_STRIPS: usize = 8;
+
 /// What the workers of passes reduce in; it stays from pass to pass.
 pub(crate) struct Buffers<S, T> {
     ends: Ends,
-    pub(crate) strips: PerWorker<S>,
+    pub(crate) strips: PerWorker<Strips<S>>,
     /// Scratch for the values of a tile's columns.
     columns: PerWorker<Array<T>>,
+    /// Strips that a worker goes over at a time.
+    at_once: usize,
+}
+
+/// How many strips a worker goes over at a time, with `width` values of `T` a row: as many as fit the last cache, where
+/// workers hold blocks of as many.
+fn strips_at_once<T>(graph: &Graph, width: usize) -> usize {
+    let of_one = graph.thread_pool().size() * STRIP_ROWS * width * size_of::<T>();
+    match graph.tiles().is_stored() && graph.blocks_held() > 1 {
+        true => (STRIPS_BYTES / of_one.max(1)).clamp(1, MOST_STRIPS),
+        false => 1,
+    }
 }
 
 impl<S, T: Copy + Zeroable> Buffers<S, T> {
     /// Bytes of memory that they take, with strips of as many bytes as their rows' values have.
     pub(crate) fn bytes(graph: &Graph, ends: Ends, width: usize) -> u64 {
-        let of_worker = (STRIP_ROWS + ends.scratch_columns(graph)) * width * size_of::<T>();
+        let rows = STRIP_ROWS * strips_at_once::<T>(graph, width);
+        let of_worker = (rows + ends.scratch_columns(graph)) * width * size_of::<T>();
         (graph.thread_pool().size() * of_worker) as u64
     }
 
-    /// Buffers of workers that have these `strips`, for values of `width`.
+    /// Buffers of workers for values of `width`; `strips` makes as many buffers of strips as it is asked for.
     ///
     /// # Errors
     /// The system has no such amount of memory.
@@ -76,11 +94,12 @@ impl<S, T: Copy + Zeroable> Buffers<S, T> {
         graph: &Graph,
         ends: Ends,
         width: usize,
-        strips: PerWorker<S>,
+        strips: impl FnOnce(usize) -> Result<Vec<S>>,
     ) -> Result<Self> {
-        let columns = ends.scratch_columns(graph) * width;
-        let columns = Array::batch(graph.thread_pool().size(), columns)?;
-        Ok(Self { ends, strips, columns: PerWorker::new(columns.into_iter()) })
+        let (workers, at_once) = (graph.thread_pool().size(), strips_at_once::<T>(graph, width));
+        let strips = Strips::each(workers, strips(workers * at_once)?);
+        let columns = Array::batch(workers, ends.scratch_columns(graph) * width)?;
+        Ok(Self { ends, strips, columns: PerWorker::new(columns.into_iter()), at_once })
     }
 }
 
@@ -98,15 +117,18 @@ pub(crate) fn reduce<R: Reduction, S: Strip<R>>(
     y: &Chunks<R::Value>,
 ) -> Result<()> {
     let ends = buffers.ends;
-    graph.tiles().pass(
-        selection,
-        next,
+    graph.tiles().pass_by_tile(
+        (selection, next),
+        buffers.at_once,
         |worker| (buffers.strips.of(worker), buffers.columns.of(worker)),
-        |(strip, columns), _, segment| {
-            if ends.rows {
-                let (first, rows) = (segment.row_base as usize, segment.rows as usize);
-                strip.move_to(reduction, first, rows, y);
-            }
+        |(strips, columns), _, segment| {
+            let strip = match ends.rows {
+                true => {
+                    let rows = (segment.row_base as usize, segment.rows as usize);
+                    strips.at(reduction, rows, y)
+                }
+                false => strips.one(),
+            };
             if !ends.columns {
                 return of_segment(segment, strip, &mut []);
             }
@@ -117,8 +139,8 @@ pub(crate) fn reduce<R: Reduction, S: Strip<R>>(
                 of_segment(segment, strip, columns)
             })
         },
-        |(mut strip, _)| {
-            strip.flush(reduction, y);
+        |(mut strips, _)| {
+            strips.flush(reduction, y);
             Ok(())
         },
     )
@@ -136,13 +158,14 @@ pub(crate) fn reduce_lists<R: Reduction, S: Strip<R>>(
     graph.raw(direction).pass(
         next,
         |worker| buffers.strips.of(worker),
-        |strip, row| {
-            let at = move_to_row(&mut **strip, reduction, row.vertex as usize, y);
+        |strips, row| {
+            let strip = strips.one();
+            let at = move_to_row(strip, reduction, row.vertex as usize, y);
             of_list(row, strip, at);
             Ok(())
         },
-        |mut strip| {
-            strip.flush(reduction, y);
+        |mut strips| {
+            strips.flush(reduction, y);
             Ok(())
         },
     )

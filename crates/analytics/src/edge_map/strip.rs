@@ -14,12 +14,65 @@ use crate::per_worker::PerWorker;
 
 /// The buffer in which a worker reduces to the rows of a strip.
 pub(crate) trait Strip<R: Reduction>: Send {
+    /// Whether this is the buffer of the strip whose first row is `first`.
+    fn is_at(&self, first: usize) -> bool;
+
     /// Makes this the buffer of the strip of `rows` rows from `first` on; merges what it has of the last
     /// strip into `y`.
     fn move_to(&mut self, reduction: &R, first: usize, rows: usize, y: &Chunks<R::Value>);
 
     /// Merges what the buffer has into `y`, and empties it.
     fn flush(&mut self, reduction: &R, y: &Chunks<R::Value>);
+}
+
+/// A worker's buffers of strips: as many as it goes over at a time.
+#[derive(Debug)]
+pub(crate) struct Strips<S> {
+    buffers: Vec<S>,
+    /// The buffer that the next strip takes.
+    next: usize,
+}
+
+impl<S> Strips<S> {
+    /// Divides `buffers` among `workers`.
+    pub(crate) fn each(workers: usize, buffers: impl IntoIterator<Item = S>) -> PerWorker<Self> {
+        let mut buffers: Vec<S> = buffers.into_iter().collect();
+        let share = buffers.len() / workers;
+        let mut of_worker = || Self { buffers: buffers.split_off(buffers.len() - share), next: 0 };
+        PerWorker::new((0..workers).map(|_| of_worker()))
+    }
+
+    /// The buffer of the strip of `rows` rows from `first` on; the one that was moved first moves there if no
+    /// buffer has it.
+    pub(crate) fn at<R: Reduction>(
+        &mut self,
+        reduction: &R,
+        (first, rows): (usize, usize),
+        y: &Chunks<R::Value>,
+    ) -> &mut S
+    where
+        S: Strip<R>,
+    {
+        let at = self.buffers.iter().position(|strip| strip.is_at(first)).unwrap_or_else(|| {
+            self.next = (self.next + 1) % self.buffers.len();
+            self.next
+        });
+        self.buffers[at].move_to(reduction, first, rows, y);
+        &mut self.buffers[at]
+    }
+
+    /// The buffer of a worker that goes over one strip at a time.
+    pub(crate) fn one(&mut self) -> &mut S {
+        &mut self.buffers[0]
+    }
+
+    /// Merges what the buffers have into `y`, and empties them.
+    pub(crate) fn flush<R: Reduction>(&mut self, reduction: &R, y: &Chunks<R::Value>)
+    where
+        S: Strip<R>,
+    {
+        self.buffers.iter_mut().for_each(|strip| strip.flush(reduction, y));
+    }
 }
 
 /// The values of each row.
@@ -32,20 +85,24 @@ pub(crate) struct StripBuffer<T> {
 }
 
 impl<T: Copy + Zeroable> StripBuffer<T> {
-    /// A buffer for each of `workers`, of `width` values a row, all of them the `identity`.
+    /// So many buffers, of `width` values a row, all of them the `identity`.
     ///
     /// # Errors
     /// The system has no such amount of memory.
-    pub(crate) fn each(workers: usize, width: usize, identity: T) -> Result<PerWorker<Self>> {
+    pub(crate) fn batch(count: usize, width: usize, identity: T) -> Result<Vec<Self>> {
         let make = |mut values: Array<T>| {
             values.fill(identity);
             Self { first: 0, rows: 0, values }
         };
-        Ok(PerWorker::new(Array::batch(workers, STRIP_ROWS * width)?.into_iter().map(make)))
+        Ok(Array::batch(count, STRIP_ROWS * width)?.into_iter().map(make).collect())
     }
 }
 
 impl<R: Reduction> Strip<R> for StripBuffer<R::Value> {
+    fn is_at(&self, first: usize) -> bool {
+        self.rows > 0 && self.first == first
+    }
+
     fn move_to(&mut self, reduction: &R, first: usize, rows: usize, y: &Chunks<R::Value>) {
         if self.rows > 0 && self.first == first {
             self.rows = self.rows.max(rows);

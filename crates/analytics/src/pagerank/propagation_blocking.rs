@@ -18,7 +18,7 @@ use tiergraph_kernels::{Kernel, Slice};
 use tiergraph_mem::Reservation;
 
 use super::sums::Sum;
-use crate::edge_map::{Chunks, Strip, StripBuffer};
+use crate::edge_map::{Chunks, Strip, StripBuffer, Strips};
 use crate::per_worker::PerWorker;
 
 /// A sparse segment has less than one arc for so many columns.
@@ -123,11 +123,12 @@ impl<'a> BlockedTiles<'a> {
     pub(super) fn add_to(
         &self,
         sums: &Sum<'_>,
-        strips: &PerWorker<StripBuffer<f64>>,
+        strips: &PerWorker<Strips<StripBuffer<f64>>>,
         y: &Chunks<f64>,
     ) -> Result<()> {
         self.share(self.strips.len(), |worker, numbers| {
-            let mut strip = strips.of(worker);
+            let mut strips = strips.of(worker);
+            let strip = strips.one();
             for &BinIndex { column, bin } in numbers.flat_map(|number| &self.strips[number]) {
                 let bin = lock(&self.columns[column][bin]);
                 let (first, rows) = (bin.entry.row_base as usize, bin.entry.rows as usize);
@@ -249,7 +250,7 @@ mod tests {
         let all = graph.tiles().select(|_| true);
         graph
             .tiles()
-            .pass(&all, NextPass::Unknown, |_| (), |(), _, _| Ok(()), |()| Ok(()))
+            .pass((&all, NextPass::Unknown), |_| (), |(), _, _| Ok(()), |()| Ok(()))
             .unwrap();
     }
 
@@ -268,7 +269,7 @@ mod tests {
         let x: Vec<f32> = (0..1 << 17).map(|i| (i % 97) as f32).collect();
         assert!(blocked.fill(&x).unwrap());
         let y = Chunks::zeroed(VERTICES as usize, 1, 10).unwrap();
-        let strips = StripBuffer::each(2, 1, 0.0).unwrap();
+        let strips = Strips::each(2, StripBuffer::batch(2, 1, 0.0).unwrap());
         blocked.add_to(&Sum { x: &x }, &strips, &y).unwrap();
         let sparse: Vec<_> = graph.tiles().segments().iter().filter(|e| blocked.has(e)).collect();
         assert!(!sparse.is_empty() && sparse.len() < graph.tiles().segments().len());

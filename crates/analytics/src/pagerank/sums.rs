@@ -7,7 +7,9 @@ use tiergraph_kernels::{Kernel, RowState, SymmetricState, sum_lists};
 use tiergraph_mem::Array;
 
 use super::propagation_blocking::BlockedTiles;
-use crate::edge_map::{Buffers, Chunks, Ends, Reduction, Strip, StripBuffer, move_to_row, reduce};
+use crate::edge_map::{
+    Buffers, Chunks, Ends, Reduction, Strip, StripBuffer, Strips, move_to_row, reduce,
+};
 use crate::per_worker::PerWorker;
 
 /// The sum of what comes along arcs; `x` is what goes along them.
@@ -66,7 +68,7 @@ impl<'a> Sparse<'a> {
         kernel: &Kernel,
         next: NextPass,
         sums: &Sum<'_>,
-        strips: &PerWorker<StripBuffer<f64>>,
+        strips: &PerWorker<Strips<StripBuffer<f64>>>,
         y: &Chunks<f64>,
     ) -> Result<()> {
         match self {
@@ -105,16 +107,14 @@ impl<'a> PullSum<'a> {
     /// # Errors
     /// The system has no memory for the workers' strips.
     pub(super) fn new(graph: &'a Graph) -> Result<Self> {
-        let (workers, ends) = (graph.thread_pool().size(), Ends::of(graph, false));
-        let rows = || Buffers::new(graph, ends, 1, StripBuffer::each(workers, 1, 0f64)?);
+        let ends = Ends::of(graph, false);
+        let rows = || Buffers::new(graph, ends, 1, |count| StripBuffer::batch(count, 1, 0f64));
         let way = match graph.tiles().kernel() {
             None => Way::Raw(rows()?),
             Some(kernel) if graph.manifest().directed => {
                 Way::Rows(kernel, rows()?, Sparse::Undecided)
             }
-            Some(kernel) => {
-                Way::Both(kernel, Buffers::new(graph, ends, 1, SymmetricStrip::each(workers)?)?)
-            }
+            Some(kernel) => Way::Both(kernel, Buffers::new(graph, ends, 1, SymmetricStrip::batch)?),
         };
         Ok(Self { graph, way })
     }
@@ -158,16 +158,17 @@ fn lists(
     graph.raw(Direction::In).lists_pass(
         next,
         |worker| buffers.strips.of(worker),
-        |strip, lists| {
+        |strips, lists| {
+            let strip = strips.one();
             sum_lists(sums.x, lists.ids, lists.table, |vertex, sum| {
                 let vertex = lists.first_vertex as usize + vertex as usize;
-                let row = move_to_row(&mut **strip, sums, vertex, y);
+                let row = move_to_row(strip, sums, vertex, y);
                 strip.values[row] += sum;
             });
             Ok(())
         },
-        |mut strip| {
-            strip.flush(sums, y);
+        |mut strips| {
+            strips.flush(sums, y);
             Ok(())
         },
     )
@@ -181,17 +182,21 @@ pub(super) struct SymmetricStrip {
 }
 
 impl SymmetricStrip {
-    /// A strip for each of `workers`.
+    /// So many strips.
     ///
     /// # Errors
     /// The system has no such amount of memory.
-    fn each(workers: usize) -> Result<PerWorker<Self>> {
+    fn batch(count: usize) -> Result<Vec<Self>> {
         let make = |rows| Self { first: 0, len: 0, rows };
-        Ok(PerWorker::new(Array::batch(workers, STRIP_ROWS)?.into_iter().map(make)))
+        Ok(Array::batch(count, STRIP_ROWS)?.into_iter().map(make).collect())
     }
 }
 
 impl Strip<Sum<'_>> for SymmetricStrip {
+    fn is_at(&self, first: usize) -> bool {
+        self.len > 0 && self.first == first
+    }
+
     fn move_to(&mut self, sums: &Sum<'_>, first: usize, len: usize, y: &Chunks<f64>) {
         if (self.first, self.len) == (first, len) {
             return;

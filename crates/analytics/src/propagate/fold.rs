@@ -55,8 +55,8 @@ impl<'a, T: Value> Fold<'a, T> {
         x: &'a [T],
         y: &'a Chunks<T>,
     ) -> Result<Self> {
-        let (workers, identity) = (graph.thread_pool().size(), how.reduce.identity());
-        let strips = StripBuffer::each(workers, how.width, identity)?;
+        let identity = how.reduce.identity();
+        let strips = |count| StripBuffer::batch(count, how.width, identity);
         let buffers = Buffers::new(graph, Ends::of(graph, how.transpose), how.width, strips)?;
         Ok(Self { graph, how, x, y, buffers })
     }

@@ -77,7 +77,7 @@ impl<'a> Graph<'a> {
         options.attachments.check(vertices)?;
         let min_gap = u32::from(options.duplicates == Duplicates::Remove);
         let tile_options = TileOptions {
-            columns_log2: options.columns_log2.unwrap_or(if undirected { 13 } else { 16 }),
+            columns_log2: options.columns_log2(undirected, vertices),
             min_gap,
             weights,
             block_bytes: options.block_bytes as usize,

@@ -142,9 +142,10 @@ pub struct BuildOptions {
     pub process_bytes: u64,
     /// The number of threads.
     pub threads: usize,
-    /// Columns of a tile, as a power of two; by default 16, and 13 where edges are undirected.
+    /// Columns of a tile, as a power of two; by default 16, and where edges are undirected 13 to 15, the more the
+    /// more vertices there are.
     pub columns_log2: Option<u32>,
-    /// The most arcs of a strip; by default 2 Mi, less where memory is small.
+    /// The most arcs of a strip; by default 4 Mi, fewer where memory is small.
     pub strip_arcs: Option<u64>,
     /// Bytes of an id in codec `raw`: 4 or 8; by default, as many as the number of vertices needs.
     pub id_width: Option<u8>,
@@ -184,6 +185,18 @@ impl Default for BuildOptions {
 const COLUMNS_LOG2: std::ops::RangeInclusive<u32> = 10..=16;
 
 impl BuildOptions {
+    /// Columns of a tile, as a power of two, of a graph of so many vertices.
+    ///
+    /// Undirected edges are stored once, and a pass reads and adds to columns as well: 2^13 of them lie in the L1
+    /// cache. A graph of very many vertices has few arcs in most tiles, which are then better larger.
+    pub(super) fn columns_log2(&self, undirected: bool, vertices: usize) -> u32 {
+        let default = match undirected {
+            true => vertices.max(1).ilog2().saturating_sub(11).clamp(13, 15),
+            false => 16,
+        };
+        self.columns_log2.unwrap_or(default)
+    }
+
     /// Refuses values that no build can use.
     pub(super) fn check(&self) -> Result<()> {
         let refuse = |what: &str, expected: &str, got: String| {

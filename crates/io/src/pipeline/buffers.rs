@@ -23,6 +23,8 @@ pub struct Buffers {
     large: Stock,
     /// Where the large ones are locked for a device: what replaces those that become resident.
     replacements: Option<Replacements>,
+    /// The most large ones with bytes that nobody has looked at: the processor's cache shall still have these.
+    large_at_once: usize,
     /// A replacement that was not needed yet.
     replacement: Option<AlignedBuf>,
     /// Whether the first buffers in memory are taken first: neighbours are read into together, and
@@ -59,15 +61,16 @@ impl Stock {
 
 impl Buffers {
     /// A stock of buffers that are made when they are needed: up to `large` of them for blocks, of
-    /// `block_bytes` each, and up to `small` for pages.
-    pub fn of_blocks(block_bytes: usize, large: usize, small: usize) -> Self {
+    /// `block_bytes` each, and up to `small` for pages; a consumer may have `held` blocks beside the former.
+    pub fn of_blocks(block_bytes: usize, large: usize, held: usize, small: usize) -> Self {
         // A block's own size where that is smaller, so that it can become resident.
         let (page, block) = (SMALL_READ_BYTES.min(block_bytes), block_bytes);
         let block = block.next_multiple_of(PAGE_BYTES);
         Self {
             small: Stock { free: Vec::new(), left: small, bytes: page, batch: 1 },
-            large: Stock { free: Vec::new(), left: large, bytes: block, batch: LARGE_BATCH },
+            large: Stock { free: Vec::new(), left: large + held, bytes: block, batch: LARGE_BATCH },
             replacements: None,
+            large_at_once: large,
             replacement: None,
             by_address: false,
         }
@@ -77,7 +80,14 @@ impl Buffers {
     pub fn of_pages(free: Vec<AlignedBuf>, bytes: usize) -> Self {
         let none = Stock { free: Vec::new(), left: 0, bytes: 0, batch: 1 };
         let small = Stock { free, left: 0, bytes, batch: 1 };
-        Self { small, large: none, replacements: None, replacement: None, by_address: false }
+        Self {
+            small,
+            large: none,
+            replacements: None,
+            large_at_once: usize::MAX,
+            replacement: None,
+            by_address: false,
+        }
     }
 
     /// The pinned buffers `free`, for blocks, and no others but the `replacements` of those that become
@@ -86,10 +96,21 @@ impl Buffers {
         let none = Stock { free: Vec::new(), left: 0, bytes: 0, batch: 1 };
         let bytes = free.first().map_or(0, |buffer| buffer.len());
         let large = Stock { free, left: 0, bytes, batch: 1 };
-        let mut buffers =
-            Self { small: none, large, replacements, replacement: None, by_address: true };
+        let mut buffers = Self {
+            small: none,
+            large,
+            replacements,
+            large_at_once: usize::MAX,
+            replacement: None,
+            by_address: true,
+        };
         buffers.sort();
         buffers
+    }
+
+    /// The most large buffers that are read into, or wait to be handed over, at a time.
+    pub(super) fn large_at_once(&self) -> usize {
+        self.large_at_once
     }
 
     /// Bytes of all buffers that are free now.
@@ -164,17 +185,17 @@ mod tests {
 
     #[test]
     fn reads_up_to_64_kib_have_small_buffers_and_others_large_ones() {
-        let mut buffers = Buffers::of_blocks(BLOCK, 1, 1);
+        let mut buffers = Buffers::of_blocks(BLOCK, 1, 0, 1);
         assert_eq!(taken(&mut buffers, 64 * 1024 + 4096, true), Some(BLOCK));
         assert_eq!(taken(&mut buffers, 64 * 1024, true), Some(64 * 1024));
         assert_eq!((taken(&mut buffers, BLOCK, true), taken(&mut buffers, 1, true)), (None, None));
         // A block that is smaller than that has buffers of its size.
-        assert_eq!(taken(&mut Buffers::of_blocks(8192, 1, 1), 4096, true), Some(8192));
+        assert_eq!(taken(&mut Buffers::of_blocks(8192, 1, 0, 1), 4096, true), Some(8192));
     }
 
     #[test]
     fn large_buffers_are_made_in_pairs_and_a_single_one_only_where_nothing_is_in_flight() {
-        let mut buffers = Buffers::of_blocks(BLOCK, 3, 0);
+        let mut buffers = Buffers::of_blocks(BLOCK, 3, 0, 0);
         assert_eq!(taken(&mut buffers, BLOCK, false), Some(BLOCK));
         assert_eq!(buffers.free_bytes(), BLOCK as u64);
         assert_eq!(format!("{buffers:?}"), "Buffers(0 small, 1 large free)");
@@ -182,7 +203,7 @@ mod tests {
         assert_eq!((taken(&mut buffers, BLOCK, false), buffers.free_bytes()), (None, 0));
         assert_eq!(taken(&mut buffers, BLOCK, true), Some(BLOCK));
         assert_eq!(taken(&mut buffers, BLOCK, true), None);
-        let mut pair = Buffers::of_blocks(BLOCK, 4, 0);
+        let mut pair = Buffers::of_blocks(BLOCK, 4, 0, 0);
         assert_eq!(
             [(); 5].map(|()| taken(&mut pair, BLOCK, false).is_some()).map(u8::from),
             [1, 1, 1, 1, 0]
@@ -191,7 +212,7 @@ mod tests {
 
     #[test]
     fn in_place_of_a_resident_buffer_one_of_its_size_may_be_made() {
-        let mut buffers = Buffers::of_blocks(BLOCK, 0, 0);
+        let mut buffers = Buffers::of_blocks(BLOCK, 0, 0, 0);
         assert!(!buffers.is_by_address() && buffers.may_replace() && buffers.can_replace());
         buffers.replace(BLOCK);
         assert_eq!(taken(&mut buffers, 4096, true), None);

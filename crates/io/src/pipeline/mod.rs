@@ -10,7 +10,7 @@
 //!
 //! | consumer | takes | gives back |
 //! |---|---|---|
-//! | a CPU's visitor | host memory | at once |
+//! | a CPU's visitor | host memory | at once, or when it has visited a batch of them |
 //! | a GPU's slots | host memory, and copies it | when the copy has ended |
 //! | a GPU's slots, by an engine that writes to devices | device memory | when it was computed on |
 //! | a reader of pages | host memory | at once, and has other work while reads are in flight |
@@ -113,6 +113,10 @@ pub enum Room {
 pub trait Consumer {
     /// The category, in traces, of the time spent on a block.
     const ACTIVITY: &'static str;
+
+    /// Resident blocks that the consumer has at a time: enough to keep a device's link busy, and few enough that what
+    /// is read need not wait long for it.
+    const RESIDENT_AT_ONCE: usize = 16;
 
     /// The memory that the bytes of a request, by its index, shall go to.
     ///

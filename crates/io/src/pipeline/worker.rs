@@ -13,10 +13,6 @@ use super::plan::{Shares, request_of};
 use super::{Block, Buffers, Bytes, Consumer, Plan, Room, SMALL_READ_BYTES, Surroundings};
 use crate::{Destination, Done, Read, ReadEngine, Wait};
 
-/// Resident blocks that a worker's consumer has at a time: enough to keep a device's link busy, and few
-/// enough that what is read need not wait long for it.
-const RESIDENT_AT_ONCE: usize = 16;
-
 /// One pass, as its workers share it: the plan, its resident blocks, the plan of the next pass, the
 /// counters and trace of the run, a stop flag and the first error.
 pub struct Pass<'a> {
@@ -74,6 +70,8 @@ struct Taken {
     /// The request that there was no room to read yet.
     waiting: Option<usize>,
     in_flight: usize,
+    /// Those into large buffers that the consumer has not been handed yet.
+    large: usize,
     /// What arrived, in the order of completion.
     arrived: VecDeque<Done>,
 }
@@ -138,7 +136,10 @@ impl Worker {
             self.begin_anew(pass, consumer)?;
         }
         // Whatever happened: a consumer gives no block back that waits for more of them.
-        let worked = self.work(pass, consumer).and(consumer.finish());
+        let worked = self.work(pass, consumer);
+        let since = Instant::now();
+        let worked = worked.and(consumer.finish());
+        pass.around.totals.computed(since);
         let emptied = self.empty(pass, consumer, worked.is_ok());
         worked.and(emptied)
     }
@@ -205,7 +206,7 @@ impl Worker {
         is_resident_waiting: bool,
     ) -> Result<()> {
         let since = Instant::now();
-        let given = self.take_back(pass, consumer, !is_reading || is_resident_waiting)?;
+        let given = self.take_back(pass, consumer, (!is_reading || is_resident_waiting, false))?;
         match (given, is_reading) {
             (0, true) => self.poll(pass, Wait::One)?,
             (0, false) => return Err(stuck()),
@@ -241,10 +242,11 @@ impl Worker {
     ) -> Result<bool> {
         while let Some(number) = taken.waiting.take().or_else(|| plan.next(self.number)) {
             let super::Request { file, offset, len, .. } = plan.requests[number];
-            let Some(to) = self.destination(number, len, consumer)? else {
+            let Some(to) = self.destination(number, len, consumer, taken)? else {
                 taken.waiting = Some(number);
                 return Ok(false);
             };
+            taken.large += usize::from(is_large(&to));
             self.queue.push_back(Read { file, offset, len, to, at: 0, tag: plan.tag(number) });
             taken.in_flight += 1;
         }
@@ -257,12 +259,16 @@ impl Worker {
         number: usize,
         len: usize,
         consumer: &mut impl Consumer,
+        taken: &Taken,
     ) -> Result<Option<Destination>> {
         let in_flight = self.engine.in_flight() + self.queue.len();
         if in_flight >= self.engine.capacity() {
             return Ok(None);
         }
+        // What is taken for the pass after this, or what is for this one.
+        let large = taken.large + self.now.large + self.later.large;
         Ok(match consumer.room(number)? {
+            Room::Buffer if len > SMALL_READ_BYTES && large >= self.buffers.large_at_once() => None,
             Room::Buffer => self.buffers.take(len, in_flight == 0)?.map(Destination::Host),
             Room::Device(span) => Some(Destination::Device(span)),
             Room::None => None,
@@ -282,6 +288,7 @@ impl Worker {
 
     /// Hands over what a read of this pass brought.
     fn arrived(&mut self, pass: &Pass<'_>, consumer: &mut impl Consumer, done: Done) -> Result<()> {
+        self.now.large -= usize::from(is_large(&done.to));
         let bytes = match done.result {
             Ok(0) => Err(past_the_end()),
             result => result,
@@ -303,13 +310,13 @@ impl Worker {
 
     /// Hands over resident blocks, while reads are on their way: one that comes back at once, or as many
     /// as the consumer may have at a time. Whether there was one.
-    fn hand_over_resident(
+    fn hand_over_resident<C: Consumer>(
         &mut self,
         pass: &Pass<'_>,
-        consumer: &mut impl Consumer,
+        consumer: &mut C,
     ) -> Result<bool> {
         let mut any = false;
-        while self.held_resident < RESIDENT_AT_ONCE
+        while self.held_resident < C::RESIDENT_AT_ONCE
             && let Some(i) = pass.resident_shares.next(self.number)
         {
             let (number, block) = &pass.resident[i];
@@ -341,23 +348,24 @@ impl Worker {
             // It may be damaged: nobody shall find it in memory.
             self.recycle(pass, false);
         }
-        let given = self.take_back(pass, consumer, false);
+        let given = self.take_back(pass, consumer, (false, taken.is_err()));
         pass.around.totals.computed(since);
         pass.around.trace.span(C::ACTIVITY, what, self.number as u32, since);
         taken.and(given).map(|_| ())
     }
 
-    /// Takes blocks back from the consumer; with `wait`, at least one if it has any. How many came.
+    /// Takes blocks back from the consumer; with `wait`, at least one if it has any. How many came. They may stay in
+    /// memory unless the consumer `failed`, now or before: who visits blocks later finds damage later.
     fn take_back(
         &mut self,
         pass: &Pass<'_>,
         consumer: &mut impl Consumer,
-        wait: bool,
+        (wait, failed): (bool, bool),
     ) -> Result<usize> {
         let wait = wait && self.back.is_empty();
         let given = consumer.give_back(&mut self.back, wait);
         let count = self.back.len();
-        self.recycle(pass, true);
+        self.recycle(pass, !failed && given.is_ok());
         given.map(|()| count)
     }
 
@@ -416,7 +424,7 @@ impl Worker {
             if missing == 0 {
                 return Ok(());
             }
-            match self.take_back(pass, consumer, true)? {
+            match self.take_back(pass, consumer, (true, !worked))? {
                 0 => return Ok(()),
                 given => missing = missing.saturating_sub(given),
             }
@@ -429,6 +437,7 @@ impl Worker {
             let Some(done) = self.later.arrived.pop_front() else { break };
             match (done.result, done.to) {
                 (Ok(bytes), Destination::Host(buffer)) if bytes > 0 => {
+                    self.later.large -= usize::from(buffer.len() > SMALL_READ_BYTES);
                     self.ahead.push(bytes as u64);
                     self.held += 1;
                     let (number, len) = (request_of(done.tag), buffer.len());
@@ -469,6 +478,11 @@ impl Worker {
         }
         self.buffers.sort();
     }
+}
+
+/// Whether a read goes to a large buffer.
+fn is_large(to: &Destination) -> bool {
+    matches!(to, Destination::Host(buffer) if buffer.len() > SMALL_READ_BYTES)
 }
 
 /// A block of a file that ends before it.
