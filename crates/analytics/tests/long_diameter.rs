@@ -112,8 +112,7 @@ fn out_of_core_pages_are_read_about_once() {
         let files = &open(&built, None).manifest().files.clone();
         let rows = files["out.rows"].bytes;
         let state = 3000 * 100 * 9;
-        // Buffers of workers depend on the memory.
-        let needed = open(&built, Some(32 << 20)).memory().budget().used() + state;
+        let needed = open(&built, None).memory().budget().used() + state;
         // Less than the rows, which are smaller than tiles and lists.
         let graph = open(&built, Some(needed + rows / 2));
         let (hops, report) = bfs(&graph, 0, &Silent).unwrap();

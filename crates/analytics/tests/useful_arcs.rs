@@ -63,14 +63,12 @@ fn few_passes_and_then_lists_in_whatever_memory() {
             };
             let built = Built::new(&edges, &layout);
             let graph = open(&built, 1 << 30);
-            let vertices = graph.vertices() as u64;
+            let (opened, vertices) = (graph.memory().budget().used(), graph.vertices() as u64);
             // From the least that a run takes to all lists and blocks: too little for useful arcs, at the first try, or not.
-            let least = graph.memory().budget().used() + vertices * 16;
+            let least = opened + vertices * 16;
             let mut with_lists = 0;
             for room in [0, vertices * 24, 1 << 20, 2 << 20, 4 << 20, 64 << 20] {
                 let graph = open(&built, least + room);
-                // Buffers of workers depend on the memory.
-                let opened = graph.memory().budget().used();
                 let source = room as u32 % 1000;
                 let (distances, report) = sssp(&graph, source, &Silent).unwrap();
                 let case = format!("{weights:?} {codec:?} directed: {directed} room: {room}");

@@ -7,6 +7,10 @@ use tiergraph_core::{ErrorKind, Result};
 use tiergraph_mem::{AlignedBuf, Budget, MemoryPlan, Reservation};
 
 use crate::Graph;
+use crate::open::{BLOCKS_IN_FLIGHT, MOST_HELD};
+
+/// What makes passes faster and is not needed takes at most this part of the memory.
+const HELD_SHARE: u64 = 24;
 
 /// A view of a graph's memory budget, made by [`Graph::memory`]: state of algorithms, indexes, buffers
 /// and resident blocks all count in it.
@@ -87,6 +91,46 @@ impl<'g> Memory<'g> {
         let reservation = plan.reserve(&self.graph.budget, &self.graph.opened.0)?;
         self.graph.cache.set_capacity(self.graph.cache.capacity().min(self.graph.budget.left()));
         Ok(reservation)
+    }
+
+    /// How many blocks a worker may hold, to go over them together: as many as take, with those that are read
+    /// meanwhile, a 24th of the memory. None where these would be fewer than are read anyway.
+    pub fn blocks_to_hold(self) -> usize {
+        let of_one = self.blocks_of_workers();
+        let of_file = self.graph.tiles().bytes() / of_one.max(1);
+        let held = (self.budget().limit() / HELD_SHARE / 2 / of_one.max(1)).min(of_file);
+        if held < BLOCKS_IN_FLIGHT as u64 { 0 } else { (held as usize).min(MOST_HELD) }
+    }
+
+    /// Reserves the memory of as many blocks as workers may hold, beside the buffers that they have; nothing where it
+    /// is not left.
+    pub(crate) fn hold_blocks(self) -> Result<Option<(usize, Reservation)>> {
+        let held = self.blocks_to_hold();
+        let more = (2 * held).saturating_sub(BLOCKS_IN_FLIGHT) as u64;
+        let reserved = match held {
+            0 => None,
+            _ => {
+                self.reserve_if_left(more * self.blocks_of_workers(), "blocks that workers hold")?
+            }
+        };
+        Ok(reserved.map(|reserved| (held, reserved)))
+    }
+
+    /// Bytes of a block for each worker.
+    fn blocks_of_workers(self) -> u64 {
+        self.graph.thread_pool().size() as u64 * self.graph.block_bytes() as u64
+    }
+
+    /// Reserves `bytes` that a run can do without, if they are at most a 24th of the memory; `None` where they are
+    /// more, or the memory does not hold them.
+    ///
+    /// # Errors
+    /// Those of [`reserve`](Self::reserve), but for [`ErrorKind::Budget`].
+    pub fn reserve_a_share(self, bytes: u64, what: &str) -> Result<Option<Reservation>> {
+        match bytes <= self.budget().limit() / HELD_SHARE {
+            true => self.reserve_if_left(bytes, what),
+            false => Ok(None),
+        }
     }
 
     /// Bytes that can be reserved without evicting a resident block.

@@ -22,12 +22,10 @@ use crate::raw_rows::RawFile;
 use crate::rows::{Direction, RowFile};
 use crate::tiles::TileFile;
 
-/// Blocks in flight for each worker, at least.
-const BLOCKS_IN_FLIGHT: usize = 8;
-/// Blocks that a worker visits together, at most. With fewer than [`BLOCKS_IN_FLIGHT`] it is not worth it.
-const MOST_HELD: usize = 24;
-/// Workers hold blocks where these, and as many in flight, are at most this part of the memory.
-const HELD_SHARE: u64 = 24;
+/// Blocks in flight for each worker.
+pub(crate) const BLOCKS_IN_FLIGHT: usize = 8;
+/// Blocks that a worker holds at most, to go over them together.
+pub(crate) const MOST_HELD: usize = 24;
 /// Reads in flight for each engine of a graph: enough small ones to fill a drive.
 pub const ENGINE_DEPTH: usize = 64;
 /// Bytes that a process holds beside state, indexes and large buffers: code, stacks, small buffers.
@@ -79,8 +77,6 @@ static NUMBERS: AtomicU64 = AtomicU64::new(0);
 /// An opened graph, shared by the algorithms that run over it, one at a time.
 pub struct Graph {
     number: u64,
-    /// Blocks that a worker of passes may visit together.
-    blocks_held: usize,
     dir: GraphDir,
     engines: Arc<EnginePool>,
     threads: Arc<ThreadPool>,
@@ -195,13 +191,8 @@ impl Graph {
         let budget = Budget::new(memory);
         // Passes of several graphs do not run at once.
         let block_bytes = opened.iter().map(|graph| graph.dir.manifest().block_bytes).max();
-        let workers_bytes = threads as u64 * u64::from(block_bytes.unwrap_or(0));
-        let held = match (memory / HELD_SHARE / workers_bytes.max(1) / 2).min(MOST_HELD as u64) {
-            few if few < BLOCKS_IN_FLIGHT as u64 => 0,
-            held => held as usize,
-        };
-        let in_flight = held.max(BLOCKS_IN_FLIGHT);
-        let buffers = workers_bytes * (in_flight + held) as u64;
+        let buffers =
+            threads as u64 * BLOCKS_IN_FLIGHT as u64 * u64::from(block_bytes.unwrap_or(0));
         let plan = MemoryPlan::default()
             .and("the process", OVERHEAD_BYTES)
             .and(format!("buffers of {threads} workers"), buffers)
@@ -219,11 +210,11 @@ impl Graph {
         let graph = |opened: Opened| {
             let threads = Arc::new(ThreadPool::new(threads));
             let block_bytes = opened.dir.manifest().block_bytes as usize;
-            let buffers = move |_| Buffers::of_blocks(block_bytes, in_flight, held, ENGINE_DEPTH);
+            let (large, more) = (BLOCKS_IN_FLIGHT, 2 * MOST_HELD);
+            let buffers = move |_| Buffers::of_blocks(block_bytes, large, more, ENGINE_DEPTH);
             let workers = ReadWorkers::new(Arc::clone(&threads), Arc::clone(&engines), buffers);
             Self {
                 number: NUMBERS.fetch_add(1, Ordering::Relaxed),
-                blocks_held: held.max(1),
                 engines: Arc::clone(&engines),
                 cache: BlockCache::new(0),
                 residency: options.residency.unwrap_or(true),
@@ -253,12 +244,6 @@ impl Graph {
     /// The number of this graph: no other graph opened in this process has it.
     pub fn number(&self) -> u64 {
         self.number
-    }
-
-    /// How many blocks a worker of [`Tiles::pass_by_tile`](crate::Tiles::pass_by_tile) may go over together; 1 where
-    /// memory is small.
-    pub fn blocks_held(&self) -> usize {
-        self.blocks_held
     }
 
     /// The graph's manifest: its size, layout and files.

@@ -141,6 +141,7 @@ impl PageReader {
             totals: &totals,
             trace: &self.trace,
             residency: None,
+            held: 0,
             op: "read pages",
         };
         let mut visitor = Visitor { plan: &plan, meanwhile, visit, has_work: true };

@@ -103,7 +103,9 @@ impl Graph {
             let (state, held, visited) = (Some(begin(number)), Vec::new(), Vec::new());
             Box::new(Visitor { state, batches, visit: &visit, end: &end, held, visited })
         };
-        self.workers().pass(requests, next, self.surroundings(), consumer)
+        let held = if batches.blocks > 1 { batches.blocks } else { 0 };
+        let around = Surroundings { held, ..self.surroundings() };
+        self.workers().pass(requests, next, around, consumer)
     }
 
     /// The flags, counters, trace and cache of a pass over this graph whose blocks may become resident.
@@ -113,6 +115,7 @@ impl Graph {
             totals: self.totals(),
             trace: self.trace(),
             residency: Some(self.cache()),
+            held: 0,
             op: "finish the pass",
         }
     }

@@ -291,7 +291,8 @@ impl<'g> Tiles<'g> {
         let Some(tiles) = &self.graph.tile_file else {
             return Err(self.graph.missing_layout("pass over", "tiles"));
         };
-        let blocks = if strips > 1 { self.graph.blocks_held() } else { 1 };
+        let held = if strips > 1 { self.graph.memory().hold_blocks()? } else { None };
+        let blocks = held.as_ref().map_or(1, |(held, _)| *held);
         let strips_of = if blocks > 1 { selection.strips(&tiles.index) } else { Vec::new() };
         let may_join = |held: &[Block], number: usize| {
             let held = held.iter().map(|block| strips_of[block.number].clone());

@@ -246,6 +246,7 @@ impl Setting {
             totals: &self.totals,
             trace: &self.trace,
             residency: Some(&self.cache),
+            held: 0,
             op: "finish the pass",
         };
         self.workers.pass(&requests, next, around, |number| takers[number].lock().unwrap())?;
@@ -432,6 +433,7 @@ fn one_worker_reads_pages_and_works_meanwhile() {
                 totals: &totals,
                 trace: &trace,
                 residency: None,
+                held: 0,
                 op: "read pages",
             };
             let mut pages = Pages { plan: &plan, got: Vec::new(), pieces: 5 };

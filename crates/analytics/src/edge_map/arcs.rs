@@ -152,7 +152,7 @@ pub(crate) fn for_each_arc<W>(
         })?;
         is_sound.then_some(()).ok_or_else(no_vertices)
     };
-    graph.tiles().pass((selection, NextPass::Unknown), begin, one, end)
+    graph.tiles().pass_by_tile((selection, NextPass::Unknown), usize::MAX, begin, one, end)
 }
 
 /// Whether the rows and columns of all of a slice's arcs are below `rows` and `columns`.

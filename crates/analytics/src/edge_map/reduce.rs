@@ -9,7 +9,7 @@ use tiergraph_core::Result;
 use tiergraph_format::tiles::{STRIP_ROWS, Segment};
 use tiergraph_graph::{Direction, Graph, NextPass, RawRow, TileSelection};
 use tiergraph_kernels::Kernel;
-use tiergraph_mem::Array;
+use tiergraph_mem::{Array, Reservation};
 
 use super::chunks::{Chunks, Scratch};
 use super::strip::{Strip, Strips};
@@ -66,27 +66,32 @@ pub(crate) struct Buffers<S, T> {
     columns: PerWorker<Array<T>>,
     /// Strips that a worker goes over at a time.
     at_once: usize,
+    /// The memory of all but one strip a worker.
+    _reserved: Option<Reservation>,
 }
 
-/// How many strips a worker goes over at a time, with `width` values of `T` a row: as many as fit the last cache, where
-/// workers hold blocks of as many.
-fn strips_at_once<T>(graph: &Graph, width: usize) -> usize {
-    let of_one = graph.thread_pool().size() * STRIP_ROWS * width * size_of::<T>();
-    match graph.tiles().is_stored() && graph.blocks_held() > 1 {
-        true => (STRIPS_BYTES / of_one.max(1)).clamp(1, MOST_STRIPS),
-        false => 1,
-    }
+/// Reserves the memory of the strips that workers go over at a time beside one each, whose buffers take `of_one` bytes:
+/// as many as fit the last cache, where workers hold blocks of several. Returns how many each has.
+fn reserve_strips(graph: &Graph, of_one: usize) -> Result<(usize, Option<Reservation>)> {
+    let all = STRIPS_BYTES / (graph.thread_pool().size() * of_one).max(1);
+    let more = match graph.memory().blocks_to_hold() {
+        0 => 0,
+        _ => all.min(MOST_STRIPS).saturating_sub(1),
+    };
+    let bytes = (graph.thread_pool().size() * more * of_one) as u64;
+    let reserved = graph.memory().reserve_a_share(bytes, "strips of workers")?;
+    Ok((if reserved.is_some() { 1 + more } else { 1 }, reserved))
 }
 
 impl<S, T: Copy + Zeroable> Buffers<S, T> {
-    /// Bytes of memory that they take, with strips of as many bytes as their rows' values have.
+    /// Bytes of memory that they take at least, with strips of as many bytes as their rows' values have.
     pub(crate) fn bytes(graph: &Graph, ends: Ends, width: usize) -> u64 {
-        let rows = STRIP_ROWS * strips_at_once::<T>(graph, width);
-        let of_worker = (rows + ends.scratch_columns(graph)) * width * size_of::<T>();
+        let of_worker = (STRIP_ROWS + ends.scratch_columns(graph)) * width * size_of::<T>();
         (graph.thread_pool().size() * of_worker) as u64
     }
 
-    /// Buffers of workers for values of `width`; `strips` makes as many buffers of strips as it is asked for.
+    /// Buffers of workers for values of `width`; `strips` makes as many buffers of strips as it is asked for. Those of
+    /// more strips than one a worker are reserved here.
     ///
     /// # Errors
     /// The system has no such amount of memory.
@@ -96,10 +101,17 @@ impl<S, T: Copy + Zeroable> Buffers<S, T> {
         width: usize,
         strips: impl FnOnce(usize) -> Result<Vec<S>>,
     ) -> Result<Self> {
-        let (workers, at_once) = (graph.thread_pool().size(), strips_at_once::<T>(graph, width));
+        let workers = graph.thread_pool().size();
+        let (at_once, reserved) = reserve_strips(graph, STRIP_ROWS * width * size_of::<T>())?;
         let strips = Strips::each(workers, strips(workers * at_once)?);
         let columns = Array::batch(workers, ends.scratch_columns(graph) * width)?;
-        Ok(Self { ends, strips, columns: PerWorker::new(columns.into_iter()), at_once })
+        Ok(Self {
+            ends,
+            strips,
+            columns: PerWorker::new(columns.into_iter()),
+            at_once,
+            _reserved: reserved,
+        })
     }
 }
 

@@ -23,7 +23,8 @@ pub struct Buffers {
     large: Stock,
     /// Where the large ones are locked for a device: what replaces those that become resident.
     replacements: Option<Replacements>,
-    /// The most large ones with bytes that nobody has looked at: the processor's cache shall still have these.
+    /// The most large ones in use, unless a pass's consumers hold blocks: of what was read, the processor's cache
+    /// shall still have what nobody has looked at.
     large_at_once: usize,
     /// A replacement that was not needed yet.
     replacement: Option<AlignedBuf>,
@@ -61,14 +62,15 @@ impl Stock {
 
 impl Buffers {
     /// A stock of buffers that are made when they are needed: up to `large` of them for blocks, of
-    /// `block_bytes` each, and up to `small` for pages; a consumer may have `held` blocks beside the former.
-    pub fn of_blocks(block_bytes: usize, large: usize, held: usize, small: usize) -> Self {
+    /// `block_bytes` each, and up to `small` for pages. Consumers that hold blocks have up to `more` large ones
+    /// in a pass.
+    pub fn of_blocks(block_bytes: usize, large: usize, more: usize, small: usize) -> Self {
         // A block's own size where that is smaller, so that it can become resident.
         let (page, block) = (SMALL_READ_BYTES.min(block_bytes), block_bytes);
         let block = block.next_multiple_of(PAGE_BYTES);
         Self {
             small: Stock { free: Vec::new(), left: small, bytes: page, batch: 1 },
-            large: Stock { free: Vec::new(), left: large + held, bytes: block, batch: LARGE_BATCH },
+            large: Stock { free: Vec::new(), left: large + more, bytes: block, batch: LARGE_BATCH },
             replacements: None,
             large_at_once: large,
             replacement: None,
@@ -108,9 +110,18 @@ impl Buffers {
         buffers
     }
 
-    /// The most large buffers that are read into, or wait to be handed over, at a time.
-    pub(super) fn large_at_once(&self) -> usize {
-        self.large_at_once
+    /// The most large buffers that are read into, or wait to be handed over, at a time; one more is kept for each of
+    /// the blocks that a consumer holds.
+    pub(super) fn large_at_once(&self, held: usize) -> usize {
+        self.large_at_once.max(held)
+    }
+
+    /// Frees large buffers, now that no consumer holds blocks, down to as many as are in use otherwise.
+    pub(super) fn trim(&mut self, in_use: usize) {
+        let keep = self.large_at_once.saturating_sub(in_use);
+        while self.large.free.len() > keep && self.large.free.pop().is_some() {
+            self.large.left += 1;
+        }
     }
 
     /// Bytes of all buffers that are free now.
@@ -208,6 +219,19 @@ mod tests {
             [(); 5].map(|()| taken(&mut pair, BLOCK, false).is_some()).map(u8::from),
             [1, 1, 1, 1, 0]
         );
+    }
+
+    #[test]
+    fn buffers_of_held_blocks_are_freed_after_the_pass() {
+        let mut buffers = Buffers::of_blocks(BLOCK, 2, 4, 0);
+        assert_eq!((buffers.large_at_once(0), buffers.large_at_once(3)), (2, 3));
+        let all = [(); 6].map(|()| buffers.take(BLOCK, false).unwrap().unwrap());
+        assert_eq!(taken(&mut buffers, BLOCK, true), None);
+        all.into_iter().for_each(|buffer| buffers.put(buffer));
+        // One is in use: by a read of the next pass.
+        buffers.trim(1);
+        assert_eq!(buffers.free_bytes(), BLOCK as u64);
+        assert_eq!([(); 6].map(|()| taken(&mut buffers, BLOCK, true).is_some()), [true; 6]);
     }
 
     #[test]

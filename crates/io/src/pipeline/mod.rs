@@ -55,6 +55,8 @@ pub struct Surroundings<'a> {
     pub trace: &'a Trace,
     /// The cache of resident blocks, which may take further ones; `None` if blocks are not cached.
     pub residency: Option<&'a BlockCache>,
+    /// Blocks that each consumer may hold; as many are read meanwhile.
+    pub held: usize,
     /// The operation that errors of cancellation name.
     pub op: &'static str,
 }

@@ -221,12 +221,12 @@ impl Worker {
     /// it. Whether all of this one are begun.
     fn fill(&mut self, pass: &Pass<'_>, consumer: &mut impl Consumer) -> Result<bool> {
         let mut now = std::mem::take(&mut self.now);
-        let all_begun = self.begin_reads(pass.plan, &mut now, consumer);
+        let all_begun = self.begin_reads(pass.plan, &mut now, consumer, pass.around.held);
         self.now = now;
         let all_begun = all_begun?;
         if let (true, Some(next)) = (all_begun, pass.next) {
             let mut later = std::mem::take(&mut self.later);
-            let begun = self.begin_reads(next, &mut later, consumer);
+            let begun = self.begin_reads(next, &mut later, consumer, 0);
             self.later = later;
             begun?;
         }
@@ -239,10 +239,15 @@ impl Worker {
         plan: &Plan,
         taken: &mut Taken,
         consumer: &mut impl Consumer,
+        held: usize,
     ) -> Result<bool> {
         while let Some(number) = taken.waiting.take().or_else(|| plan.next(self.number)) {
             let super::Request { file, offset, len, .. } = plan.requests[number];
-            let Some(to) = self.destination(number, len, consumer, taken)? else {
+            // What is taken for the pass after this, or what is for this one.
+            let large = taken.large + self.now.large + self.later.large;
+            let is_room = len <= SMALL_READ_BYTES || large < self.buffers.large_at_once(held);
+            let to = if is_room { self.destination(number, len, consumer)? } else { None };
+            let Some(to) = to else {
                 taken.waiting = Some(number);
                 return Ok(false);
             };
@@ -259,16 +264,12 @@ impl Worker {
         number: usize,
         len: usize,
         consumer: &mut impl Consumer,
-        taken: &Taken,
     ) -> Result<Option<Destination>> {
         let in_flight = self.engine.in_flight() + self.queue.len();
         if in_flight >= self.engine.capacity() {
             return Ok(None);
         }
-        // What is taken for the pass after this, or what is for this one.
-        let large = taken.large + self.now.large + self.later.large;
         Ok(match consumer.room(number)? {
-            Room::Buffer if len > SMALL_READ_BYTES && large >= self.buffers.large_at_once() => None,
             Room::Buffer => self.buffers.take(len, in_flight == 0)?.map(Destination::Host),
             Room::Device(span) => Some(Destination::Device(span)),
             Room::None => None,
@@ -452,6 +453,11 @@ impl Worker {
             }
         }
         consumer.idle().map(|_| ())
+    }
+
+    /// Frees the memory of blocks that consumers held.
+    pub(super) fn trim(&mut self) {
+        self.buffers.trim(self.now.large + self.later.large);
     }
 
     /// Whether no read of any pass is in flight.

@@ -93,6 +93,9 @@ impl ReadWorkers {
                 pass.fail(error);
             }
         });
+        if around.held > 0 {
+            self.workers.iter().for_each(|worker| lock(worker).trim());
+        }
         if ran.is_err() || pass.has_failed() {
             // What a consumer has of this pass or the next comes back: others may read into it.
             self.on_all(|number, worker| {
