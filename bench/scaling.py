@@ -85,7 +85,7 @@ def _print(records: list[Record], options: argparse.Namespace) -> None:
     for record in records:
         build = record["build"].get("value")
         if build is None:
-            rows.append([record["scale"], None, record["build"]["failure"]])
+            say(f"scale {record['scale']} was not built: {record['build']['failure']}")
             continue
         rows.append(
             [

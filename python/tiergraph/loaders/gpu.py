@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,59 +35,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GpuBuffers:
-    """Tensors with room for a batch of `nodes` and `edges`.
-
-    All numbers lie in one tensor, which the allocator is told of once; features in another, so that
-    whoever keeps a batch's numbers does not keep its features.
-    """
-
-    numbers: torch.Tensor
-    """int64: `n_id`, `edge_index`, `e_id`, and `input_id`, each where the one before it ends."""
-    x: torch.Tensor
-    """float32, (nodes, D)."""
-    nodes: int
-    edges: int
-
-    @property
-    def addresses(self) -> tuple[int, int, int, int, int]:
-        """Where the native part writes `n_id`, `edge_index`, `e_id`, `x` and `input_id`."""
-        n_id = self.numbers.data_ptr()
-        edge_index = n_id + 8 * self.nodes
-        e_id = edge_index + 16 * self.edges
-        return n_id, edge_index, e_id, self.x.data_ptr(), e_id + 8 * self.edges
-
-    def hand_over(self, stream: torch.cuda.Stream, filled: torch.cuda.Stream) -> None:
-        """Has the consumer's stream wait for `filled`, and the allocator for the consumer."""
-        stream.wait_stream(filled)
-        self.numbers.record_stream(stream)
-        self.x.record_stream(stream)
-
-    def of(self, nodes: int, edges: int, seeds: int) -> GpuTensors:
-        """The tensors of the batch of so many nodes, edges and seeds that lies in these."""
-        e_id = self.nodes + 2 * self.edges
-        input_id = e_id + self.edges
-        return GpuTensors(
-            n_id=self.numbers[:nodes],
-            edge_index=self.numbers[self.nodes : self.nodes + 2 * edges].view(2, edges),
-            e_id=self.numbers[e_id : e_id + edges],
-            x=self.x[:nodes],
-            input_id=self.numbers[input_id : input_id + seeds],
-        )
-
-
-class GpuTensors(NamedTuple):
-    """The tensors of one batch of n nodes and e edges."""
+    """The tensors of one batch of n nodes and e edges, or those that have room for it."""
 
     n_id: torch.Tensor
     """int64, (n,): places in the user's order."""
     edge_index: torch.Tensor
-    """int64, (2, e)."""
+    """int64, (2, e); one after the other, as (2 · e,), where it has room for a batch."""
     e_id: torch.Tensor
     """int64, (e,)."""
     x: torch.Tensor
     """float32, (n, D)."""
     input_id: torch.Tensor
     """int64: the seeds' places in the list of all."""
+
+    @property
+    def addresses(self) -> tuple[int, int, int, int, int]:
+        """Where the native part writes."""
+        filled = (self.n_id, self.edge_index, self.e_id, self.x, self.input_id)
+        n_id, edge_index, e_id, x, input_id = (tensor.data_ptr() for tensor in filled)
+        return n_id, edge_index, e_id, x, input_id
+
+    def hand_over(self, stream: torch.cuda.Stream, filled: torch.cuda.Stream) -> None:
+        """Has the consumer's stream wait for `filled`, and the allocator for the consumer."""
+        stream.wait_stream(filled)
+        for tensor in (self.n_id, self.edge_index, self.e_id, self.x, self.input_id):
+            tensor.record_stream(stream)
+
+    def of(self, nodes: int, edges: int, seeds: int) -> GpuBuffers:
+        """The tensors of the batch of so many nodes, edges and seeds that lies in these."""
+        return GpuBuffers(
+            n_id=self.n_id[:nodes],
+            edge_index=self.edge_index[: 2 * edges].view(2, edges),
+            e_id=self.e_id[:edges],
+            x=self.x[:nodes],
+            input_id=self.input_id[:seeds],
+        )
 
 
 class GpuPart:
@@ -159,24 +141,25 @@ class GpuPart:
         batches = self._native.rows(most, self._allocate)
         try:
             while (native := batches.next()) is not None:
-                tensors = self._taken(native)
-                yield tensors.n_id, tensors.x
+                buffers = self._taken(native)
+                yield buffers.n_id, buffers.x
         finally:
             batches.close()
 
     def _allocate(self, nodes: int, edges: int) -> GpuBuffers:
         """Tensors that have room for a batch of so many nodes and edges."""
         torch = pyg.torch()
-        numbers = nodes + 3 * edges + self._most_seeds
         with torch.cuda.stream(self._allocating):
+            long = {"dtype": torch.int64, "device": self._device}
             return GpuBuffers(
-                numbers=torch.empty(numbers, dtype=torch.int64, device=self._device),
+                n_id=torch.empty(nodes, **long),
+                edge_index=torch.empty(2 * edges, **long),
+                e_id=torch.empty(edges, **long),
                 x=torch.empty((nodes, self._dim), dtype=torch.float32, device=self._device),
-                nodes=nodes,
-                edges=edges,
+                input_id=torch.empty(self._most_seeds, **long),
             )
 
-    def _taken(self, native: _native.GpuBatch) -> GpuTensors:
+    def _taken(self, native: _native.GpuBatch) -> GpuBuffers:
         """The tensors of a batch, in order with the current stream."""
         buffers: GpuBuffers = native["buffers"]
         buffers.hand_over(pyg.torch().cuda.current_stream(self._device), self._handing)
@@ -185,24 +168,21 @@ class GpuPart:
 
     def collate(self, native: _native.GpuBatch) -> Data:
         """PyG's `Data` over the tensors of a batch, in order with the current stream."""
-        tensors, by_cpu = self._taken(native), native["by_cpu"]
-        n_id = tensors.n_id
+        buffers, by_cpu = self._taken(native), native["by_cpu"]
+        n_id = buffers.n_id
         if by_cpu is None:
-            data: Data = pyg.geometric("data").Data(edge_index=tensors.edge_index)
-            told: dict[str, Any] = {
-                "num_nodes": len(n_id),
-                "e_id": tensors.e_id,
-                "input_id": tensors.input_id,
-                "batch_size": native["batch_size"],
-                "num_sampled_nodes": native["num_sampled_nodes"],
-                "num_sampled_edges": native["num_sampled_edges"],
-            }
+            data: Data = pyg.geometric("data").Data(edge_index=buffers.edge_index)
+            data.num_nodes = len(n_id)
+            data.e_id, data.input_id = buffers.e_id, buffers.input_id
+            data.batch_size = native["batch_size"]
+            data.num_sampled_nodes = native["num_sampled_nodes"]
+            data.num_sampled_edges = native["num_sampled_edges"]
         else:
-            data, told = moved(self._collate(by_cpu, known=False), self._device), {}
+            data = moved(self._collate(by_cpu, known=False), self._device)
         if self._dim > 0:
-            told["x"] = tensors.x
+            data.x = buffers.x
         if self._labels is not None:
-            told["y"] = self._labels.index_select(0, n_id)
-        told["degree"] = self._degrees.index_select(0, n_id)
-        told["n_id"] = n_id if self._ids is None else self._ids.index_select(0, n_id)
-        return data.update(told)
+            data.y = self._labels[n_id]
+        data.degree = self._degrees[n_id]
+        data.n_id = n_id if self._ids is None else self._ids[n_id]
+        return data
