@@ -54,7 +54,7 @@ impl<W, V: Fn(&mut W, &[Block]) -> Result<()>> Visitor<'_, W, V> {
 
 impl<W, V: Fn(&mut W, &[Block]) -> Result<()>> Consumer for Visitor<'_, W, V> {
     const ACTIVITY: &'static str = "compute";
-    /// As many as are visited together.
+    /// Resident blocks that the visitor has at a time: it visits a batch, or one, before it takes more.
     const RESIDENT_AT_ONCE: usize = usize::MAX;
 
     fn take(&mut self, block: Block, back: &mut Vec<Block>) -> Result<()> {

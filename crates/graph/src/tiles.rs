@@ -279,7 +279,7 @@ impl<'g> Tiles<'g> {
     /// tile's columns into its cache once for the rows of all of these blocks: those of at most `strips` strips.
     ///
     /// # Errors
-    /// Those of [`pass`](Self::pass).
+    /// A read that fails after its retries, a checksum that does not match, an error of `visit`.
     pub fn pass_by_tile<W>(
         self,
         (selection, next): (&TileSelection, NextPass),
@@ -327,7 +327,7 @@ impl<'g> Tiles<'g> {
         is_fresh(block) && !self.graph.is_unchecked()
     }
 
-    /// Where in its block a request begins.
+    /// The offset, in its block, of the bytes of a request.
     fn begin_of(self, request: &Request) -> usize {
         let whole = request.key.is_some();
         if whole { 0 } else { (request.offset % self.graph.block_bytes() as u64) as usize }

@@ -336,7 +336,7 @@ fn a_worker_with_nothing_to_do_waits_for_a_read_or_for_a_buffer() {
     // The consumer holds all buffers.
     assert_eq!(
         calls(script(Completes::Awaited, 4), (LARGE, 3), 2, 2),
-        "forget 0, room 0, room 1, submit 2, poll, idle, give 0, wait, take 0, give 0, \
+        "forget 0, room 0, room 1, room 2, submit 2, poll, idle, give 0, wait, take 0, give 0, \
          room 2, poll, room 2, poll, idle, give 0, wait, take 1, give 0, room 2, poll, room 2, poll, \
          idle, must give 1, room 2, submit 1, poll, idle, give 0, wait, take 2, give 0, poll, poll, \
          finish, must give 1, must give 1"
@@ -344,7 +344,7 @@ fn a_worker_with_nothing_to_do_waits_for_a_read_or_for_a_buffer() {
     // A single buffer is enough.
     assert_eq!(
         calls(script(Completes::Awaited, 4), (LARGE, 2), 1, 0),
-        "forget 0, room 0, submit 1, poll, idle, give 0, wait, take 0, give 1, room 1, \
+        "forget 0, room 0, room 1, submit 1, poll, idle, give 0, wait, take 0, give 1, room 1, \
          submit 1, poll, poll, idle, give 0, wait, take 1, give 1, poll, poll, finish"
     );
 }

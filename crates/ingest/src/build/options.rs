@@ -187,8 +187,8 @@ const COLUMNS_LOG2: std::ops::RangeInclusive<u32> = 10..=16;
 impl BuildOptions {
     /// Columns of a tile, as a power of two, of a graph of so many vertices.
     ///
-    /// Undirected edges are stored once, and a pass reads and adds to columns as well: 2^13 of them lie in the L1
-    /// cache. A graph of very many vertices has few arcs in most tiles, which are then better larger.
+    /// Undirected edges are stored once, and a pass reads and adds to columns as well: values of 2^13 fit
+    /// the L1 cache. A graph of very many vertices has few arcs in most tiles, which are then better larger.
     pub(super) fn columns_log2(&self, undirected: bool, vertices: usize) -> u32 {
         let default = match undirected {
             true => vertices.max(1).ilog2().saturating_sub(11).clamp(13, 15),

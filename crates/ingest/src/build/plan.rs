@@ -12,8 +12,7 @@ use super::options::BuildOptions;
 use super::spool;
 
 /// The most arcs of a strip unless chosen otherwise or memory is small. The more arcs a tile has in a strip, the
-/// fewer times a pass brings its columns into the cache: a sixth of PageRank's time between 2 Mi and 4 Mi arcs where
-/// edges are undirected (R-MAT, scale 26).
+/// fewer times a pass brings its columns into the cache.
 const STRIP_ARCS: u64 = 4 << 20;
 /// Strips are as large only if so many threads can sort one each.
 const SORTING_THREADS: u64 = 4;

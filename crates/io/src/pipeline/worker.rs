@@ -246,8 +246,7 @@ impl Worker {
             // What is taken for the pass after this, or what is for this one.
             let large = taken.large + self.now.large + self.later.large;
             let is_room = len <= SMALL_READ_BYTES || large < self.buffers.large_at_once(held);
-            let to = if is_room { self.destination(number, len, consumer)? } else { None };
-            let Some(to) = to else {
+            let Some(to) = self.destination(number, len, consumer, is_room)? else {
                 taken.waiting = Some(number);
                 return Ok(false);
             };
@@ -258,18 +257,20 @@ impl Worker {
         Ok(true)
     }
 
-    /// Where a request's bytes go; none while there is no room.
+    /// Where a request's bytes go; none while there is no room, for a buffer's where not `is_room`.
     fn destination(
         &mut self,
         number: usize,
         len: usize,
         consumer: &mut impl Consumer,
+        is_room: bool,
     ) -> Result<Option<Destination>> {
         let in_flight = self.engine.in_flight() + self.queue.len();
         if in_flight >= self.engine.capacity() {
             return Ok(None);
         }
         Ok(match consumer.room(number)? {
+            Room::Buffer if !is_room => None,
             Room::Buffer => self.buffers.take(len, in_flight == 0)?.map(Destination::Host),
             Room::Device(span) => Some(Destination::Device(span)),
             Room::None => None,
@@ -486,7 +487,7 @@ impl Worker {
     }
 }
 
-/// Whether a read goes to a large buffer.
+/// Whether the destination of a read is one of the worker's large buffers.
 fn is_large(to: &Destination) -> bool {
     matches!(to, Destination::Host(buffer) if buffer.len() > SMALL_READ_BYTES)
 }
