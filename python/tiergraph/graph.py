@@ -474,8 +474,9 @@ class Graph(Algorithms):
         sums, neighbors = self._run(partial(self._opened.in_common, *how))
         if by not in ("jaccard", "overlap"):
             return sums
-        either = neighbors.sum(axis=1, dtype=np.uint64) - sums
-        of = either if by == "jaccard" else neighbors.min(axis=1)
+        first, second = neighbors.T
+        either = np.add(first, second, dtype=np.uint64) - sums
+        of = either if by == "jaccard" else np.minimum(first, second)
         similar: NDArray[np.float64] = np.zeros_like(sums)
         np.divide(sums, of, out=similar, where=of > 0)
         return similar

@@ -4,7 +4,8 @@
 //! identical from run to run, whatever order arcs come in. Lock-free union-find: a root
 //! is hooked to a smaller one, paths are halved (Anderson and Woll, STOC 1991). In degree order the
 //! hubs' tiles come first, after which most arcs join nothing and cost one load from a cached tile.
-//! Bytes: one pass, less what is resident. 12 bytes of state a vertex, 4 of them while arcs are read.
+//! Bytes: one pass, less what is resident. 8 bytes of state a vertex up to the last that has an arc, half of
+//! them while arcs are read, and 4 a vertex of the result.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -20,9 +21,8 @@ use crate::report::{Run, RunReport};
 /// # Errors
 /// State that does not fit the memory, any error of a pass.
 pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
-    let n = graph.vertices();
     let _state = graph.memory().reserve_all(&memory(graph))?;
-    let parents = Array::from_fn(n, |v| AtomicU32::new(v as u32))?;
+    let parents = Array::from_fn(graph.tiles().vertices(), |v| AtomicU32::new(v as u32))?;
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "wcc", 1, progress);
     let selection = graph.tiles().select(|_| true);
@@ -34,9 +34,9 @@ pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
 }
 
 /// The memory of a run and of its result: first the trees, then the least position of each tree and the
-/// labels, then, where the graph has user ids, these and the labels as user ids.
+/// labels, then the labels as user ids.
 pub(crate) fn memory(graph: &Graph) -> MemoryPlan {
-    let trees = graph.vertices() as u64 * 12;
+    let trees = graph.tiles().vertices() as u64 * 8 + graph.vertices() as u64 * 4;
     MemoryPlan::default().and("the components", trees.max(graph.ids().of_positions_bytes()))
 }
 
@@ -126,17 +126,20 @@ fn compress(parents: &[AtomicU32], threads: &ThreadPool) -> Result<()> {
 }
 
 /// The canonical label of every vertex, in the user's order: the first position in its tree. `root` returns
-/// the root of a vertex's tree, which is the tree's least vertex.
+/// the root of the tree of a vertex that is in a tile, which is the tree's least vertex.
 pub(crate) fn canonical_labels(
     graph: &Graph,
     root: impl Fn(usize) -> u32 + Sync,
 ) -> Result<Vec<u32>> {
-    let n = graph.vertices();
+    let (n, linked) = (graph.vertices(), graph.tiles().vertices());
     if !graph.order().is_reordered() {
-        return Ok(vec_from_fn(n, root));
+        return Ok(vec_from_fn(n, |v| if v < linked { root(v) } else { v as u32 }));
     }
-    let least = vec_from_fn(n, |_| AtomicU32::new(u32::MAX));
-    graph.order().for_each_position(n, |v, position| {
+    let least = vec_from_fn(linked, |_| AtomicU32::new(u32::MAX));
+    graph.order().for_each_position(linked, |v, position| {
+        if v >= linked {
+            return;
+        }
         let least = &least[root(v) as usize];
         // Almost none is less than what is there.
         if (position as u32) < least.load(Ordering::Relaxed) {
@@ -146,7 +149,9 @@ pub(crate) fn canonical_labels(
     let labels = vec_from_fn(n, |_| AtomicU32::new(0));
     graph.order().for_each_position(n, |v, position| {
         if let Some(label) = labels.get(position) {
-            label.store(parent(&least, root(v)), Ordering::Relaxed);
+            // A vertex without arcs is alone.
+            let first = if v < linked { parent(&least, root(v)) } else { position as u32 };
+            label.store(first, Ordering::Relaxed);
         }
     })?;
     Ok(labels.into_iter().map(AtomicU32::into_inner).collect())

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::flat;
 use tiergraph_format::manifest::FileEntry;
-use tiergraph_mem::{HUGE_PAGE_BYTES, zeroed_vec};
+use tiergraph_mem::{HUGE_PAGE_BYTES, Reservation, zeroed_vec};
 
 use crate::Graph;
 
 const USER: &str = "user.ids";
 /// The number of ids in a chunk of the file.
 const CHUNK_IDS: u64 = (flat::CHUNK_BYTES / size_of::<u64>()) as u64;
+/// Steps in which positions become ids, each after the memory of the positions before it was given back.
+const STEPS: usize = 16;
 
 /// A view of the user's ids of a graph's vertices, made by [`Graph::ids`].
 ///
@@ -67,16 +69,22 @@ impl<'g> Ids<'g> {
     ///
     /// # Panics
     /// If there is no such position.
-    pub fn of_positions(self, positions: Vec<u32>) -> Result<Vec<u64>> {
+    pub fn of_positions(self, mut positions: Vec<u32>) -> Result<Vec<u64>> {
         const PART: usize = HUGE_PAGE_BYTES / size_of::<u64>();
         let mut names: Vec<u64> = zeroed_vec(positions.len());
-        let parts = positions.chunks(PART).zip(names.chunks_mut(PART));
-        self.graph.thread_pool().share(parts, |_, parts| {
-            for (positions, names) in parts {
-                names.iter_mut().zip(positions).for_each(|(name, &at)| *name = at.into());
-            }
-        })?;
-        drop(positions);
+        let step = positions.len().div_ceil(STEPS).max(PART);
+        // From the end, so that positions whose names are there can give their memory back.
+        while let Some(last) = positions.len().checked_sub(1) {
+            let begin = last / step * step;
+            let parts = positions[begin..].chunks(PART).zip(names[begin..].chunks_mut(PART));
+            self.graph.thread_pool().share(parts, |_, parts| {
+                for (positions, names) in parts {
+                    names.iter_mut().zip(positions).for_each(|(name, &at)| *name = at.into());
+                }
+            })?;
+            positions.truncate(begin);
+            positions.shrink_to_fit();
+        }
         if let Some(ids) = self.all()? {
             self.graph.thread_pool().share(names.chunks_mut(PART), |_, parts| {
                 for name in parts.flatten() {
@@ -89,7 +97,9 @@ impl<'g> Ids<'g> {
 
     /// Bytes that [`of_positions`](Self::of_positions) of all vertices holds, with its result.
     pub fn of_positions_bytes(self) -> u64 {
-        self.graph.manifest().vertices * if self.file().is_some() { 16 } else { 12 }
+        let vertices = self.graph.manifest().vertices;
+        let positions = vertices.div_ceil(STEPS as u64) * 4;
+        vertices * 8 + if self.file().is_some() { vertices * 8 } else { positions }
     }
 
     /// Whether ids are the user's own, and not 0 to |V| − 1.
@@ -159,19 +169,12 @@ impl<'g> Ids<'g> {
         if !self.graph.order().is_reordered() {
             return Ok(positions.into_iter().map(|p| p as u32).collect());
         }
-        let mut places: Vec<(usize, usize)> =
-            positions.iter().enumerate().map(|(i, &p)| (p as usize, i)).collect();
-        places.sort_unstable();
-        let found: Vec<AtomicU32> = ids.iter().map(|_| AtomicU32::new(0)).collect();
-        let left = AtomicUsize::new(ids.len());
+        let wanted = Wanted::of(self.graph, &positions)?;
+        let vertices: Vec<AtomicU32> = (0..wanted.len()).map(|_| AtomicU32::new(0)).collect();
+        let left = AtomicUsize::new(vertices.len());
         let place = |vertex: usize, position: usize| {
-            let from = match places[..] {
-                // One id, the usual number, is looked for without a search.
-                [(place, _)] => usize::from(place != position),
-                _ => places.partition_point(|place| place.0 < position),
-            };
-            for &(_, i) in places[from..].iter().take_while(|place| place.0 == position) {
-                found[i].store(vertex as u32, Ordering::Relaxed);
+            if let Some(rank) = wanted.rank(position as u64) {
+                vertices[rank].store(vertex as u32, Ordering::Relaxed);
                 left.fetch_sub(1, Ordering::Relaxed);
             }
         };
@@ -184,7 +187,18 @@ impl<'g> Ids<'g> {
             Ok(())
         })?;
         searched.into_iter().collect::<Result<()>>()?;
-        Ok(found.into_iter().map(AtomicU32::into_inner).collect())
+        const PART: usize = 1 << 14;
+        let mut found = vec![0; positions.len()];
+        let parts = found.chunks_mut(PART).zip(positions.chunks(PART));
+        self.graph.thread_pool().share(parts, |_, parts| {
+            for (found, positions) in parts {
+                for (to, &position) in found.iter_mut().zip(positions) {
+                    let vertex = wanted.rank(position).map(|rank| &vertices[rank]);
+                    *to = vertex.map_or(0, |vertex| vertex.load(Ordering::Relaxed));
+                }
+            }
+        })?;
+        Ok(found)
     }
 
     /// The entry of the file of ids; `None` where ids are 0 … |V| − 1.
@@ -209,5 +223,66 @@ impl<'g> Ids<'g> {
             }
         }
         Ok(None)
+    }
+}
+
+/// Different positions that are looked for, in ascending order.
+enum Wanted {
+    /// A few, themselves.
+    Few(Vec<u64>),
+    /// Many, a bit each from the least to the greatest: others cost a look at one bit.
+    Many { least: u64, bits: Vec<u64>, before: Vec<u32>, _held: Reservation },
+}
+
+impl Wanted {
+    /// The most that are looked for among themselves, without memory for bits.
+    const FEW: usize = 1 << 10;
+
+    fn of(graph: &Graph, positions: &[u64]) -> Result<Self> {
+        let (Some(&least), Some(&greatest)) = (positions.iter().min(), positions.iter().max())
+        else {
+            return Ok(Self::Few(Vec::new()));
+        };
+        if positions.len() <= Self::FEW {
+            let mut few = positions.to_vec();
+            few.sort_unstable();
+            few.dedup();
+            return Ok(Self::Few(few));
+        }
+        let words = ((greatest - least) / 64 + 1) as usize;
+        let bytes = words * (size_of::<u64>() + size_of::<u32>());
+        let held = graph.memory().reserve(bytes as u64, "the vertices that are looked for")?;
+        let mut bits: Vec<u64> = zeroed_vec(words);
+        for place in positions.iter().map(|position| position - least) {
+            bits[(place / 64) as usize] |= 1 << (place % 64);
+        }
+        let mut ones = 0;
+        let before = bits.iter().map(|word| {
+            ones += word.count_ones();
+            ones - word.count_ones()
+        });
+        Ok(Self::Many { least, before: before.collect(), bits, _held: held })
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Few(few) => few.len(),
+            Self::Many { bits, .. } => bits.iter().map(|word| word.count_ones() as usize).sum(),
+        }
+    }
+
+    /// The place of `position` among them; `None` if it is not looked for.
+    #[inline(always)]
+    fn rank(&self, position: u64) -> Option<usize> {
+        match self {
+            Self::Few(few) => few.binary_search(&position).ok(),
+            Self::Many { least, bits, before, .. } => {
+                let place = position.wrapping_sub(*least);
+                let (at, bit) = ((place / 64) as usize, 1u64 << (place % 64));
+                let word = bits.get(at)?;
+                let lower = (word & (bit - 1)).count_ones();
+                (word & bit != 0).then(|| (before[at] + lower) as usize)
+            }
+        }
     }
 }

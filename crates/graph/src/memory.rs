@@ -9,8 +9,10 @@ use tiergraph_mem::{AlignedBuf, Budget, MemoryPlan, Reservation};
 use crate::Graph;
 use crate::open::{BLOCKS_IN_FLIGHT, MOST_HELD};
 
-/// What makes passes faster and is not needed takes at most this part of the memory.
-const HELD_SHARE: u64 = 24;
+/// What makes passes faster and is not needed takes at most this part of the memory,
+const SHARE: u64 = 24;
+/// or of a graph that is mostly read from disk again in each pass, this part.
+const SHARE_WHERE_READ: u64 = 8;
 
 /// A view of a graph's memory budget, made by [`Graph::memory`]: state of algorithms, indexes, buffers
 /// and resident blocks all count in it.
@@ -93,12 +95,20 @@ impl<'g> Memory<'g> {
         Ok(reservation)
     }
 
+    /// Bytes of what makes passes faster and is not needed, at most. Where resident blocks make room for it, the pass
+    /// reads as much more: little, of a graph that is larger than the memory.
+    fn share(self) -> u64 {
+        let memory = self.budget().limit();
+        memory / if self.graph.tiles().bytes() > memory { SHARE_WHERE_READ } else { SHARE }
+    }
+
     /// How many blocks a worker may hold, to go over them together: as many as take, with those that are read
-    /// meanwhile, a 24th of the memory. None where these would be fewer than are read anyway.
+    /// meanwhile, a 24th of the memory, or an eighth where the graph is larger than that. None where these would be
+    /// fewer than are read anyway.
     pub fn blocks_to_hold(self) -> usize {
         let of_one = self.blocks_of_workers();
         let of_file = self.graph.tiles().bytes() / of_one.max(1);
-        let held = (self.budget().limit() / HELD_SHARE / 2 / of_one.max(1)).min(of_file);
+        let held = (self.share() / 2 / of_one.max(1)).min(of_file);
         if held < BLOCKS_IN_FLIGHT as u64 { 0 } else { (held as usize).min(MOST_HELD) }
     }
 
@@ -121,16 +131,21 @@ impl<'g> Memory<'g> {
         self.graph.thread_pool().size() as u64 * self.graph.block_bytes() as u64
     }
 
-    /// Reserves `bytes` that a run can do without, if they are at most a 24th of the memory; `None` where they are
-    /// more, or the memory does not hold them.
+    /// Reserves memory of `of_one` bytes `most` times, or as often as a 24th of the memory has room for it (an eighth
+    /// where the graph is larger than that), for what a run can do without. Returns how often; 0 where the memory does
+    /// not hold it.
     ///
     /// # Errors
     /// Those of [`reserve`](Self::reserve), but for [`ErrorKind::Budget`].
-    pub fn reserve_a_share(self, bytes: u64, what: &str) -> Result<Option<Reservation>> {
-        match bytes <= self.budget().limit() / HELD_SHARE {
-            true => self.reserve_if_left(bytes, what),
-            false => Ok(None),
-        }
+    pub fn reserve_a_share(
+        self,
+        of_one: u64,
+        most: usize,
+        what: &str,
+    ) -> Result<(usize, Option<Reservation>)> {
+        let count = (self.share() / of_one.max(1)).min(most as u64);
+        let reserved = self.reserve_if_left(count * of_one, what)?;
+        Ok((if reserved.is_some() { count as usize } else { 0 }, reserved))
     }
 
     /// Bytes that can be reserved without evicting a resident block.

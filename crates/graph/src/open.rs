@@ -25,7 +25,7 @@ use crate::tiles::TileFile;
 /// Blocks in flight for each worker.
 pub(crate) const BLOCKS_IN_FLIGHT: usize = 8;
 /// Blocks that a worker holds at most, to go over them together.
-pub(crate) const MOST_HELD: usize = 24;
+pub(crate) const MOST_HELD: usize = 48;
 /// Reads in flight for each engine of a graph: enough small ones to fill a drive.
 pub const ENGINE_DEPTH: usize = 64;
 /// Bytes that a process holds beside state, indexes and large buffers: code, stacks, small buffers.

@@ -193,7 +193,7 @@ fn a_block_that_is_given_up_in_a_pass_is_still_visited() {
 fn blocks_are_gone_over_together_tile_by_tile() {
     let sample = Sample::new(Layout { block_bytes: 4 << 10, edges: 100_000, ..PACKED });
     let graph = sample.open(&OpenOptions { residency: Some(true), ..cold(1) }).unwrap();
-    assert_eq!(graph.memory().blocks_to_hold(), 24);
+    assert_eq!(graph.memory().blocks_to_hold(), 48);
     graph.memory().plan_residency();
     let all = graph.tiles().select(|_| true);
     let order = |strips: usize| {
@@ -227,7 +227,7 @@ fn blocks_are_gone_over_together_tile_by_tile() {
 fn blocks_are_held_where_memory_has_room() {
     let layout = Layout { block_bytes: 128 << 10, edges: 300_000, ..PACKED };
     let sample = Sample::new(layout);
-    for (memory, held) in [(40 << 20, 0..1), (400 << 20, 8..25)] {
+    for (memory, held) in [(40 << 20, 0..1), (400 << 20, 8..49)] {
         let graph = sample.open(&OpenOptions { memory: Some(memory), ..cold(1) }).unwrap();
         let opened = graph.memory().budget().used();
         let all = graph.tiles().select(|_| true);

@@ -137,7 +137,8 @@ pub(crate) fn for_each_arc<W>(
         };
         return graph.raw(Direction::In).pass(NextPass::Unknown, begin, one, end);
     };
-    let (vertices, unchecked) = (graph.vertices() as u64, graph.is_unchecked());
+    let unchecked = graph.is_unchecked();
+    let vertices = if unchecked { graph.tiles().vertices() as u64 } else { 0 };
     let one = |w: &mut W, entry: &TilesIndex, segment: &Segment<'_>| {
         let place = (entry.block, entry.offset);
         let (row_base, column_base) = (segment.row_base as u32, segment.column_base as u32);

@@ -56,7 +56,7 @@ impl Ends {
 /// Bytes of the buffers of strips that all workers together go over at a time: what the last cache has room for.
 const STRIPS_BYTES: usize = 32 << 20;
 /// The most strips that a worker goes over at a time.
-const MOST_STRIPS: usize = 8;
+const MOST_STRIPS: usize = 16;
 
 /// What the workers of passes reduce in; it stays from pass to pass.
 pub(crate) struct Buffers<S, T> {
@@ -73,14 +73,15 @@ pub(crate) struct Buffers<S, T> {
 /// Reserves the memory of the strips that workers go over at a time beside one each, whose buffers take `of_one` bytes:
 /// as many as fit the last cache, where workers hold blocks of several. Returns how many each has.
 fn reserve_strips(graph: &Graph, of_one: usize) -> Result<(usize, Option<Reservation>)> {
-    let all = STRIPS_BYTES / (graph.thread_pool().size() * of_one).max(1);
-    let more = match graph.memory().blocks_to_hold() {
+    let workers = graph.thread_pool().size();
+    let all = STRIPS_BYTES / (workers * of_one).max(1);
+    let most = match graph.memory().blocks_to_hold() {
         0 => 0,
         _ => all.min(MOST_STRIPS).saturating_sub(1),
     };
-    let bytes = (graph.thread_pool().size() * more * of_one) as u64;
-    let reserved = graph.memory().reserve_a_share(bytes, "strips of workers")?;
-    Ok((if reserved.is_some() { 1 + more } else { 1 }, reserved))
+    let bytes = (workers * of_one) as u64;
+    let (more, reserved) = graph.memory().reserve_a_share(bytes, most, "strips of workers")?;
+    Ok((1 + more, reserved))
 }
 
 impl<S, T: Copy + Zeroable> Buffers<S, T> {

@@ -44,7 +44,7 @@ pub fn wcc(graph: &Graph, gpu: &Gpu, progress: &dyn Progress) -> Result<(Vec<u32
             forest.label(&passes.stream, &mut parent, &positions, &mut least)?;
         }
         Order::ByHost => {
-            let roots = passes.download(&parent, n)?;
+            let roots = passes.download(&parent, graph.tiles().vertices())?;
             return Ok((canonical_labels(graph, |v| roots[v])?, report));
         }
     }

@@ -142,7 +142,7 @@ pub struct BuildOptions {
     pub process_bytes: u64,
     /// The number of threads.
     pub threads: usize,
-    /// Columns of a tile, as a power of two; by default 16, and where edges are undirected 13 to 15, the more the
+    /// Columns of a tile, as a power of two; by default 16, and where edges are undirected 13 or 14, the more the
     /// more vertices there are.
     pub columns_log2: Option<u32>,
     /// The most arcs of a strip; by default 4 Mi, fewer where memory is small.
@@ -191,7 +191,7 @@ impl BuildOptions {
     /// the L1 cache. A graph of very many vertices has few arcs in most tiles, which are then better larger.
     pub(super) fn columns_log2(&self, undirected: bool, vertices: usize) -> u32 {
         let default = match undirected {
-            true => vertices.max(1).ilog2().saturating_sub(11).clamp(13, 15),
+            true => vertices.max(1).ilog2().saturating_sub(11).clamp(13, 14),
             false => 16,
         };
         self.columns_log2.unwrap_or(default)

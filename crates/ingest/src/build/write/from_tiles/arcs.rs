@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use tiergraph_core::Result;
-use tiergraph_format::tiles::Segment;
+use tiergraph_format::tiles::{LANES, Segment};
 use tiergraph_kernels::{Kernel, MAX_STEPS, Slice};
 
 use crate::build::array::Array;
@@ -112,15 +112,24 @@ impl ArcLists {
         }
         let has_diagonal = rows < columns + width && columns < rows + u64::from(segment.rows);
         self.rows.has_loops = ends.rows && has_diagonal;
+        let here = self.columns_here(columns, width);
         match (takes_rows, takes_columns) {
             (true, true) => kernel.for_each(segment, |slice| {
                 self.add_rows(slice, has_diagonal);
-                self.rows.keep(slice);
+                self.rows.keep(slice, here.clone());
             }),
             (true, false) => kernel.for_each(segment, |slice| self.add_rows(slice, has_diagonal)),
-            (false, true) => kernel.for_each(segment, |slice| self.rows.keep(slice)),
+            (false, true) => kernel.for_each(segment, |slice| self.rows.keep(slice, here.clone())),
             (false, false) => Ok(()),
         }
+    }
+
+    /// The columns of the tile of `width` columns from `first` on that have a list here, counted from the tile's
+    /// first; `None` if all have.
+    fn columns_here(&self, first: u64, width: u64) -> Option<Range<u32>> {
+        let place = |vertex: u32| u64::from(vertex).clamp(first, first + width) - first;
+        let here = place(self.vertices.start)..place(self.vertices.end);
+        (here != (0..width)).then_some(here.start as u32..here.end as u32)
     }
 
     /// Adds the columns of a slice to the lists of its rows.
@@ -189,15 +198,24 @@ impl ArcLists {
 }
 
 impl Rows {
-    /// Keeps the arcs of a slice.
+    /// Keeps the arcs of a slice: those whose columns are `here`, of which there are few where a hub's list takes
+    /// as much memory as those of a tile's other columns together.
     #[inline(always)]
-    fn keep(&mut self, slice: &Slice<'_>) {
+    fn keep(&mut self, slice: &Slice<'_>, here: Option<Range<u32>>) {
+        let below = here.map(|here| [here.start, here.end].map(|end| steps_below(slice, end)));
         each_lane(slice, |lane, steps| {
+            let steps = match &below {
+                Some([begin, end]) => begin[lane] as usize..end[lane] as usize,
+                None => 0..steps,
+            };
+            if steps.is_empty() {
+                return;
+            }
             let row = slice.rows[lane] as usize;
             // Of a damaged file, which is found when the lists are read.
             let Some(last) = self.last.get_mut(row) else { return };
-            let (begin, len) = (self.columns.len() as u32, steps as u32);
-            self.columns.extend(slice.columns[..steps].iter().map(|step| step[lane]));
+            let (begin, len) = (self.columns.len() as u32, steps.len() as u32);
+            self.columns.extend(slice.columns[steps].iter().map(|step| step[lane]));
             self.pieces.push(Piece { begin, len, before: *last });
             *last = self.pieces.len() as u32;
             self.present[row / 64] |= 1 << (row % 64);
@@ -227,6 +245,18 @@ impl Rows {
         self.columns.clear();
         self.pieces.clear();
     }
+}
+
+/// The steps of each lane whose columns are below `end`: they are its first, because columns ascend.
+#[inline(always)]
+fn steps_below(slice: &Slice<'_>, end: u32) -> [u32; LANES] {
+    let mut steps = [0; LANES];
+    for (columns, &active) in slice.columns.iter().zip(slice.active) {
+        for (lane, (steps, &column)) in steps.iter_mut().zip(columns).enumerate() {
+            *steps += u32::from(lane < usize::from(active)) & u32::from(column < end);
+        }
+    }
+    steps
 }
 
 /// Calls `visit` with each lane of a slice that has arcs, and how many.
