@@ -65,7 +65,7 @@ def _measured(scale: int, directory: Path, limit: Limit, options: argparse.Names
     with limit.child(options, limited=False) as outside:
         outside.call("open", **how)
         source = outside.call("hub").get("value", 0)
-        ceiling = outside.call("ceiling", seconds=CEILING_SECONDS, spare=True)
+        ceiling = outside.call("ceiling", seconds=CEILING_SECONDS)
     machine.drop_page_cache()
     results = build["value"]["vertices"] * RESULT_BYTES
     with limit.child(options, beside=results) as inside:

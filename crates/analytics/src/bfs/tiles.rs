@@ -12,30 +12,29 @@ impl Search<'_> {
     pub(super) fn tiles(&mut self) -> Result<Frontier> {
         let graph = self.graph;
         let log2 = chunk_log2(graph);
-        let active = ActiveTiles::none(self.depth.len(), log2);
-        let unvisited = ActiveTiles::none(self.depth.len(), log2);
-        for v in 0..self.with_arcs as u32 {
-            match self.depth(v) {
-                UNREACHED => unvisited.set(v),
-                depth if depth == self.level => active.set(v),
-                _ => {}
-            }
-        }
+        let frontier = self.bits(|depth| depth == self.level)?;
+        let unvisited = self.bits(|depth| depth == UNREACHED)?;
+        let tiles_of = |bits: &Bits| {
+            let tiles = ActiveTiles::none(self.depth.len(), log2);
+            bits.each_64(|v| tiles.set(v));
+            tiles
+        };
+        let (with_frontier, with_unvisited) = (tiles_of(&frontier), tiles_of(&unvisited));
         // While most vertices are unvisited, so are the ends of most arcs.
         let collect = self.unvisited < self.with_arcs / 2;
         let collector = collect.then(|| Collector::new(self.residual_limit));
         // Tiles between unvisited vertices are read too for the arcs that are left.
         let from = |set: bool, other: bool| set || (collect && other);
         let selection = graph.tiles().select(|e| {
-            let (row, column) = (unvisited.row(e), unvisited.column(e));
-            (row && from(active.column(e), column))
-                || (self.both && column && from(active.row(e), row))
+            let (row, column) = (with_unvisited.row(e), with_unvisited.column(e));
+            (row && from(with_frontier.column(e), column))
+                || (self.both && column && from(with_frontier.row(e), row))
         });
         let claimed = Total::default();
         let scan = Level {
             search: self,
-            frontier: &self.bits(|depth| depth == self.level)?,
-            unvisited: &self.bits(|depth| depth == UNREACHED)?,
+            frontier: &frontier,
+            unvisited: &unvisited,
             collector: collector.as_ref(),
             claimed: &claimed,
         };
@@ -58,6 +57,7 @@ struct Found {
 struct Level<'a> {
     search: &'a Search<'a>,
     frontier: &'a Bits,
+    /// Without a collector, which looks at the arcs of vertices that are claimed as well, less most of those that are.
     unvisited: &'a Bits,
     collector: Option<&'a Collector>,
     claimed: &'a Total,
@@ -74,6 +74,9 @@ impl Level<'_> {
     fn claim(&self, found: &mut Found, v: u32) {
         if self.search.depth(v) == UNREACHED && self.search.claim(v) {
             found.claimed += 1;
+            if self.collector.is_none() {
+                self.unvisited.take_out(u64::from(v));
+            }
         }
     }
 }
@@ -100,7 +103,9 @@ impl Program for Level<'_> {
 
     #[inline(always)]
     fn empty(&self, vertex: u32) -> Row {
-        Row { vertex, is_reached: self.search.depth(vertex) != UNREACHED }
+        // Where there is no collector, a row takes only while it is unvisited.
+        let is_reached = self.collector.is_some() && self.search.depth(vertex) != UNREACHED;
+        Row { vertex, is_reached }
     }
 
     #[inline(always)]
