@@ -57,7 +57,7 @@ struct Found {
 struct Level<'a> {
     search: &'a Search<'a>,
     frontier: &'a Bits,
-    /// Without a collector, which looks at the arcs of vertices that are claimed as well, less most of those that are.
+    /// Less most of those that were claimed in this level, unless there is a collector, which wants their arcs too.
     unvisited: &'a Bits,
     collector: Option<&'a Collector>,
     claimed: &'a Total,
