@@ -19,7 +19,7 @@ ALGORITHMS = ("pagerank", "wcc", "bfs")
 RESULT_BYTES = 4
 """A vertex: what an algorithm returns is the caller's, beside the budget."""
 CEILING_SECONDS = 2.0
-"""Of bare reading."""
+"""How long the disk is read bare."""
 
 
 def main() -> None:

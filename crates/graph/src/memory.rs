@@ -9,9 +9,9 @@ use tiergraph_mem::{AlignedBuf, Budget, MemoryPlan, Reservation};
 use crate::Graph;
 use crate::open::{BLOCKS_IN_FLIGHT, MOST_HELD};
 
-/// What makes passes faster and is not needed takes at most this part of the memory,
+/// What makes passes faster and is not needed takes at most this part of the memory.
 const SHARE: u64 = 24;
-/// or of a graph that is mostly read from disk again in each pass, this part.
+/// The part of the memory that the same takes where a graph is larger than that, and so mostly read again by each pass.
 const SHARE_WHERE_READ: u64 = 8;
 
 /// A view of a graph's memory budget, made by [`Graph::memory`]: state of algorithms, indexes, buffers
@@ -95,7 +95,7 @@ impl<'g> Memory<'g> {
         Ok(reservation)
     }
 
-    /// Bytes of what makes passes faster and is not needed, at most. Where resident blocks make room for it, the pass
+    /// The most bytes of what makes passes faster and is not needed. Where resident blocks make room for it, a pass
     /// reads as much more: little, of a graph that is larger than the memory.
     fn share(self) -> u64 {
         let memory = self.budget().limit();
