@@ -61,6 +61,7 @@ impl Isa {
             Self::Avx512 | Self::Avx512Gather => {
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
                     && is_x86_feature_detected!("avx2")
                     && is_x86_feature_detected!("bmi2")

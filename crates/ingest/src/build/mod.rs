@@ -20,6 +20,7 @@
 //! of the budget for buffers. Disk: 8 bytes an edge, whose places the arcs take (only these, 4 to 8 bytes each, for
 //! sources that are read again), besides the graph, until it is in its place.
 
+mod ahead;
 mod array;
 mod commit;
 mod direct;

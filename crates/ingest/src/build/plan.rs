@@ -21,6 +21,10 @@ const SORTING_THREADS: u64 = 4;
 const BUCKET_ARCS: u64 = 2 << 20;
 /// More buckets than this are made larger if memory allows: their stages would leave the cache.
 const MANY_BUCKETS: u64 = 1024;
+/// Bytes of a chunk of a bucket that are as good to write and read as more.
+const GOOD_CHUNK_BYTES: u64 = 32 << 10;
+/// Bytes of a chunk below which buckets hold more arcs than a thread can load.
+const LEAST_CHUNK_BYTES: u64 = 16 << 10;
 /// Bytes that an arc takes while it is sorted: its word in a run, half of which may be empty, the word
 /// in its place, the sort's scratch where one part has all arcs, the encoded arc, and chunks that are
 /// read ahead.
@@ -123,10 +127,13 @@ pub(super) fn sort(options: &BuildOptions, limit: u64, left: u64, to_sort: ToSor
     let strip_arcs = options.strip_arcs.unwrap_or(default);
     let workers = (most / (arc_bytes * strip_arcs)).clamp(1, options.threads as u64);
     let capacity = (most / (arc_bytes * workers)).max(1 << 12);
-    // So many buckets that their chunks fit as well.
-    let most_buckets = (left / 8 / (2 * options.threads as u64 * (32 << 10))).clamp(16, 1 << 15);
-    let bucket_arcs =
-        capacity.min(strip_arcs.max(BUCKET_ARCS).max(arcs / MANY_BUCKETS)).max(arcs / most_buckets);
+    // So many buckets that their chunks fit as well: of a good size, unless a thread could not load what then is
+    // in a bucket.
+    let most_buckets =
+        |chunk: u64| (left / 8 / (2 * options.threads as u64 * chunk)).clamp(16, 1 << 15);
+    let wanted = strip_arcs.max(BUCKET_ARCS).max(arcs / MANY_BUCKETS);
+    let bucket_arcs = wanted.max(arcs / most_buckets(GOOD_CHUNK_BYTES)).min(capacity);
+    let bucket_arcs = bucket_arcs.max(arcs / most_buckets(LEAST_CHUNK_BYTES));
     let bytes = workers * capacity.min(bucket_arcs.max(1 << 12)) * arc_bytes;
     let rest = left.saturating_sub(bytes);
     let slice_bytes = slice.saturating_sub(capacity) * arc_bytes;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
+use tiergraph_core::{Error, ErrorKind, Result, threads};
 use tiergraph_mem::AlignedBuf;
 
+use super::ahead::{Ahead, Spares};
 use super::temporary::TemporaryFile;
 use crate::source::{EdgeBatch, Endpoints};
 
@@ -162,32 +163,23 @@ fn edge_bytes(wide: bool, weighted: bool) -> usize {
 }
 
 impl Spool {
-    /// Starts a thread that reads the edges from the first one on. What was read may be written over.
+    /// Starts to read the edges from the first one on. What was read may be written over.
     pub(super) fn read(&self) -> Result<SpoolReader> {
-        let (send, batches) = bounded(1);
-        let (spare, spares) = bounded::<EdgeBatch>(2);
-        let (file, pieces) = (Arc::clone(&self.file), Arc::clone(&self.pieces));
-        let (piece_edges, weighted) = (self.piece_edges, self.weighted);
+        let spares = Spares::<EdgeBatch>::new(2);
+        let (file, pieces, batches) =
+            (Arc::clone(&self.file), Arc::clone(&self.pieces), spares.clone());
+        let (piece_edges, weighted, count) = (self.piece_edges, self.weighted, self.pieces.len());
         let mut buffer = AlignedBuf::zeroed(piece_edges * EDGE_BYTES)?;
-        let mut read = move |to: &Sender<Result<EdgeBatch>>| {
-            for piece in pieces.iter() {
-                let bytes = &mut buffer[..piece_edges * edge_bytes(piece.wide, weighted)];
-                let mut batch = spares.try_recv().unwrap_or_default();
-                file.read(bytes, piece.offset)?;
-                file.release(piece.offset..piece.offset + bytes.len() as u64);
-                unpack(bytes, piece, piece_edges, weighted, &mut batch);
-                if to.send(Ok(batch)).is_err() {
-                    break;
-                }
-            }
-            Ok(())
+        let read = move |number: usize| {
+            let piece: &Piece = &pieces[number];
+            let bytes = &mut buffer[..piece_edges * edge_bytes(piece.wide, weighted)];
+            file.read(bytes, piece.offset)?;
+            file.release(piece.offset..piece.offset + bytes.len() as u64);
+            let mut batch = batches.take().unwrap_or_default();
+            unpack(bytes, piece, piece_edges, weighted, &mut batch);
+            Ok(batch)
         };
-        let body = move || {
-            if let Err(error) = panics::caught(|| read(&send)) {
-                let _ = send.send(Err(error));
-            }
-        };
-        Ok(SpoolReader { batches, spare, _thread: threads::start("read-spool", body)? })
+        Ok(SpoolReader { batches: Ahead::start("read-spool", 1, count, read)?, spares })
     }
 }
 
@@ -214,22 +206,19 @@ fn unpack(bytes: &[u8], piece: &Piece, piece_edges: usize, weighted: bool, batch
 /// A reader of a spool.
 #[derive(Debug)]
 pub(super) struct SpoolReader {
-    batches: Receiver<Result<EdgeBatch>>,
-    spare: Sender<EdgeBatch>,
-    /// The thread ends by itself once its batches are taken, or the reader is dropped.
-    _thread: JoinHandle<()>,
+    batches: Ahead<EdgeBatch>,
+    spares: Spares<EdgeBatch>,
 }
 
 impl SpoolReader {
     /// Replaces the edges of `batch` by the next ones; false at the end.
     pub(super) fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
-        match self.batches.recv() {
-            Ok(next) => {
-                // A full channel means that there are spares enough.
-                let _ = self.spare.try_send(std::mem::replace(batch, next?));
+        match self.batches.next() {
+            Some(next) => {
+                self.spares.give(std::mem::replace(batch, next?));
                 Ok(true)
             }
-            Err(_) => {
+            None => {
                 batch.clear();
                 Ok(false)
             }

@@ -4,9 +4,52 @@
 //! generators", 2014): a Weyl sequence and a bijective finaliser, two multiplications a number. It
 //! passes the usual batteries and, unlike a generator with state, starts anywhere at no cost.
 
+use std::ops::{BitAnd, BitOr, BitXor, Shl, Shr};
+
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 pub use tiergraph_core::finalize as mix;
+
+/// An unsigned number of 32 or 64 bits: vector instructions work on twice as many of the former.
+pub trait Word:
+    Copy
+    + Default
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+    + Shl<u32, Output = Self>
+    + Shr<u32, Output = Self>
+{
+    /// The lowest bits of `word`.
+    fn low(word: u64) -> Self;
+
+    /// The lowest bits of `self * factor + addend`.
+    fn multiply_add(self, factor: Self, addend: Self) -> Self;
+}
+
+impl Word for u32 {
+    #[inline(always)]
+    fn low(word: u64) -> Self {
+        word as u32
+    }
+
+    #[inline(always)]
+    fn multiply_add(self, factor: Self, addend: Self) -> Self {
+        self.wrapping_mul(factor).wrapping_add(addend)
+    }
+}
+
+impl Word for u64 {
+    #[inline(always)]
+    fn low(word: u64) -> Self {
+        word
+    }
+
+    #[inline(always)]
+    fn multiply_add(self, factor: Self, addend: Self) -> Self {
+        self.wrapping_mul(factor).wrapping_add(addend)
+    }
+}
 
 /// A stream of random words that can be read at any place.
 #[derive(Debug, Clone, Copy)]
@@ -56,12 +99,12 @@ impl Permutation {
         }
     }
 
-    /// The image of `id`.
+    /// The image of `id`, whose type has at least the permutation's bits.
     #[inline]
-    pub fn apply(&self, mut id: u64) -> u64 {
-        for (multiplier, addend) in self.multipliers.iter().zip(self.addends) {
-            id = id.wrapping_mul(*multiplier).wrapping_add(addend) & self.mask;
-            id ^= id >> self.shift;
+    pub fn apply<W: Word>(&self, mut id: W) -> W {
+        for (&multiplier, addend) in self.multipliers.iter().zip(self.addends) {
+            id = id.multiply_add(W::low(multiplier), W::low(addend)) & W::low(self.mask);
+            id = id ^ id >> self.shift;
         }
         id
     }
@@ -86,8 +129,9 @@ mod tests {
         for bits in 1..=12 {
             let permutation = Permutation::new(7, bits);
             let mut hit = vec![false; 1 << bits];
-            for id in 0..1u64 << bits {
+            for id in 0..1u32 << bits {
                 let to = permutation.apply(id) as usize;
+                assert_eq!(permutation.apply(u64::from(id)), to as u64);
                 assert!(!std::mem::replace(&mut hit[to], true), "{bits} bits: {to} twice");
             }
         }

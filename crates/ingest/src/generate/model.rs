@@ -3,7 +3,7 @@
 use tiergraph_core::{Result, threads};
 use tiergraph_kernels::{Work, widest};
 
-use super::hash::Counter;
+use super::hash::{Counter, Word};
 use crate::source::{EdgeBatch, EdgeSource, SizeHint, VertexId};
 
 /// Edges that are made together.
@@ -23,12 +23,13 @@ pub trait Model: Send + Sync {
     /// The ends (source, target) of edge number `number`.
     fn edge(&self, number: u64) -> (u64, u64);
 
-    /// The ends of the [`BLOCK`] edges from number `first` on. A model whose edges take many steps does a
-    /// step of all edges at once, which takes instructions that work on several.
+    /// The ends of the [`BLOCK`] edges from number `first` on, of a type that has all ids. A model whose edges
+    /// take many steps does a step of all edges at once, which takes instructions that work on several.
     #[inline(always)]
-    fn block(&self, first: u64, src: &mut [u64; BLOCK], dst: &mut [u64; BLOCK]) {
+    fn block<W: Word>(&self, first: u64, src: &mut [W; BLOCK], dst: &mut [W; BLOCK]) {
         for (number, (src, dst)) in (first..).zip(src.iter_mut().zip(dst)) {
-            (*src, *dst) = self.edge(number);
+            let (from, to) = self.edge(number);
+            (*src, *dst) = (W::low(from), W::low(to));
         }
     }
 }
@@ -78,7 +79,7 @@ impl<M: Model> Generated<M> {
         &self.model
     }
 
-    fn fill_ends<I: VertexId>(
+    fn fill_ends<I: VertexId + Word>(
         &self,
         first: u64,
         edges: usize,
@@ -112,7 +113,7 @@ impl<M: Model> Generated<M> {
     }
 }
 
-fn fill<I: VertexId, M: Model>(model: &M, first: u64, src: &mut [I], dst: &mut [I]) {
+fn fill<I: VertexId + Word, M: Model>(model: &M, first: u64, src: &mut [I], dst: &mut [I]) {
     widest(Fill { model, first, src, dst });
 }
 
@@ -124,18 +125,18 @@ struct Fill<'a, M, I> {
     dst: &'a mut [I],
 }
 
-impl<M: Model, I: VertexId> Work for Fill<'_, M, I> {
+impl<M: Model, I: Word> Work for Fill<'_, M, I> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let (mut from, mut to) = ([0; BLOCK], [0; BLOCK]);
+        let (mut from, mut to) = ([I::default(); BLOCK], [I::default(); BLOCK]);
         let blocks = self.src.chunks_mut(BLOCK).zip(self.dst.chunks_mut(BLOCK));
         for (first, (src, dst)) in (self.first..).step_by(BLOCK).zip(blocks) {
             // Those beyond the last edge are left out.
             self.model.block(first, &mut from, &mut to);
-            src.iter_mut().zip(from).for_each(|(src, from)| *src = I::from_u64(from));
-            dst.iter_mut().zip(to).for_each(|(dst, to)| *dst = I::from_u64(to));
+            src.copy_from_slice(&from[..src.len()]);
+            dst.copy_from_slice(&to[..dst.len()]);
         }
     }
 }

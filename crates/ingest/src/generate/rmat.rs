@@ -15,7 +15,7 @@ use std::hint::select_unpredictable;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 
-use super::hash::{Counter, Permutation};
+use super::hash::{Counter, Permutation, Word};
 use super::model::{BLOCK, Model};
 
 /// Levels that one draw decides.
@@ -77,57 +77,63 @@ impl Rmat {
     /// An edge before its ids are permuted: bit i is the quadrant at level `scale` − i.
     #[inline(always)]
     fn descend(&self, number: u64) -> (u64, u64) {
-        let draws = self.scale.div_ceil(LEVELS);
+        let (draws, beyond) = self.draws();
         let words = draws.div_ceil(2);
         let at = number.wrapping_mul(words.into());
         let (mut src, mut dst) = (0u64, 0u64);
-        for word in 0..words {
-            let random = self.words.word(at.wrapping_add(word.into()));
-            for draw in [random as u32, (random >> 32) as u32] {
-                let outcome = outcome(&self.table, draw);
-                src = src << LEVELS | (outcome >> LEVELS);
-                dst = dst << LEVELS | (outcome & ((1 << LEVELS) - 1));
-            }
+        for draw in 0..draws {
+            let random = self.words.word(at.wrapping_add((draw / 2).into()));
+            let outcome = u64::from(outcome(&self.table, (random >> (draw % 2 * 32)) as u32));
+            src = src << LEVELS | (outcome >> LEVELS);
+            dst = dst << LEVELS | (outcome & ((1 << LEVELS) - 1));
         }
-        // The levels drawn beyond the scale are the last ones, so dropping them changes nothing.
-        let beyond = words * 2 * LEVELS - self.scale;
         (src >> beyond, dst >> beyond)
     }
 
     /// [`Self::descend`] for [`BLOCK`] edges, a draw of all after the other.
     #[inline(always)]
-    fn descend_block(&self, first: u64, src: &mut [u64; BLOCK], dst: &mut [u64; BLOCK]) {
-        let words = self.scale.div_ceil(LEVELS).div_ceil(2);
-        let beyond = words * 2 * LEVELS - self.scale;
-        (*src, *dst) = ([0; BLOCK], [0; BLOCK]);
-        let mut random = [0; BLOCK];
-        for word in 0..words {
-            for (number, random) in (first..).zip(&mut random) {
-                let at = number.wrapping_mul(words.into()).wrapping_add(word.into());
-                *random = self.words.word(at);
-            }
-            for half in [0, 32] {
-                for ((src, dst), random) in src.iter_mut().zip(dst.iter_mut()).zip(random) {
-                    let outcome = outcome(&self.table, (random >> half) as u32);
-                    *src = *src << LEVELS | outcome >> LEVELS;
-                    *dst = *dst << LEVELS | outcome & ((1 << LEVELS) - 1);
+    fn descend_block<W: Word>(&self, first: u64, src: &mut [W; BLOCK], dst: &mut [W; BLOCK]) {
+        let (draws, beyond) = self.draws();
+        let words = draws.div_ceil(2);
+        (*src, *dst) = ([W::default(); BLOCK], [W::default(); BLOCK]);
+        let mut random = [[0; BLOCK]; 2];
+        for draw in 0..draws {
+            if draw % 2 == 0 {
+                let [low, high] = &mut random;
+                for (number, (low, high)) in (first..).zip(low.iter_mut().zip(high)) {
+                    let at = number.wrapping_mul(words.into()).wrapping_add((draw / 2).into());
+                    let word = self.words.word(at);
+                    (*low, *high) = (word as u32, (word >> 32) as u32);
                 }
+            }
+            let random = &random[draw as usize % 2];
+            for ((src, dst), &random) in src.iter_mut().zip(dst.iter_mut()).zip(random) {
+                let outcome = outcome(&self.table, random);
+                *src = *src << LEVELS | W::low((outcome >> LEVELS).into());
+                *dst = *dst << LEVELS | W::low((outcome & ((1 << LEVELS) - 1)).into());
             }
         }
         src.iter_mut()
             .zip(dst)
             .for_each(|(src, dst)| (*src, *dst) = (*src >> beyond, *dst >> beyond));
     }
+
+    /// The number of draws of an edge, and how many of the levels that they decide are beyond the scale: the
+    /// last ones, so dropping them changes nothing.
+    fn draws(&self) -> (u32, u32) {
+        let draws = self.scale.div_ceil(LEVELS);
+        (draws, draws * LEVELS - self.scale)
+    }
 }
 
 /// The outcome that 32 random bits choose. The coin is unpredictable, so it must not be a branch.
 #[inline]
-fn outcome(table: &[Column; OUTCOMES], draw: u32) -> u64 {
+fn outcome(table: &[Column; OUTCOMES], draw: u32) -> u32 {
     let own = draw >> COIN_BITS;
     let column = table[own as usize];
     let coin = draw & ((1 << COIN_BITS) - 1);
     let alias = own ^ (column & (OUTCOMES as u32 - 1));
-    select_unpredictable(coin < column >> (2 * LEVELS), own, alias).into()
+    select_unpredictable(coin < column >> (2 * LEVELS), own, alias)
 }
 
 impl Model for Rmat {
@@ -154,7 +160,7 @@ impl Model for Rmat {
     }
 
     #[inline(always)]
-    fn block(&self, first: u64, src: &mut [u64; BLOCK], dst: &mut [u64; BLOCK]) {
+    fn block<W: Word>(&self, first: u64, src: &mut [W; BLOCK], dst: &mut [W; BLOCK]) {
         self.descend_block(first, src, dst);
         for (src, dst) in src.iter_mut().zip(dst) {
             (*src, *dst) = (self.permutation.apply(*src), self.permutation.apply(*dst));
@@ -238,13 +244,18 @@ mod tests {
 
     #[test]
     fn a_block_has_the_edges_that_come_one_by_one() {
-        for scale in [1, 7, 8, 13, 24, 33, 40] {
+        for scale in [1, 7, 8, 13, 24, 27, 32, 33, 40] {
             let model = Rmat::new(scale, 1, Rmat::GRAPH500, 3).unwrap();
             for first in [0, 5, 1 << 30] {
-                let (mut src, mut dst) = ([0; BLOCK], [0; BLOCK]);
+                let (mut src, mut dst) = ([0u64; BLOCK], [0; BLOCK]);
                 model.block(first, &mut src, &mut dst);
                 for (number, ends) in (first..).zip(src.into_iter().zip(dst)) {
                     assert_eq!(ends, model.edge(number), "edge {number} of scale {scale}");
+                }
+                if scale <= u32::BITS {
+                    let (mut low_src, mut low_dst) = ([0u32; BLOCK], [0; BLOCK]);
+                    model.block(first, &mut low_src, &mut low_dst);
+                    assert_eq!((low_src.map(u64::from), low_dst.map(u64::from)), (src, dst));
                 }
             }
         }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
-use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
+use tiergraph_core::Result;
 use tiergraph_format::manifest::Weights;
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use super::records::{Record, Records};
 use super::strips::Bucket;
+use crate::build::ahead::{Ahead, Spares};
 use crate::build::temporary::TemporaryFile;
 
 /// The end of an edge that is the row of its arc.
@@ -72,68 +72,40 @@ impl Family {
         self.chunks[bucket].iter().map(|chunk| u64::from(chunk.records)).sum()
     }
 
-    /// Starts a thread that reads the written chunks of a bucket, up to `ahead` chunks ahead, into
-    /// buffers of `spares` while there are some.
+    /// Starts to read the written chunks of a bucket, up to `ahead` chunks ahead, into buffers of `spares`
+    /// while there are some.
     pub(crate) fn read(
         self: &Arc<Self>,
         bucket: usize,
         ahead: usize,
-        spares: &Spares,
+        spares: &Spares<AlignedBuf>,
     ) -> Result<ChunkReader> {
-        let (send, written) = bounded(ahead);
-        let (family, buffers) = (Arc::clone(self), spares.buffers.clone());
-        let reader =
-            ChunkReader { family: Arc::clone(self), bucket, written, spare: spares.give.clone() };
-        let read = move |to: &Sender<Result<AlignedBuf>>| {
-            let (record, chunks) = (family.records[bucket], &family.chunks[bucket]);
-            for chunk in chunks {
-                let Place::Written(offset) = chunk.place else { continue };
-                let buffer = match buffers.try_recv() {
-                    Ok(buffer) => Ok(buffer),
-                    Err(_) => AlignedBuf::zeroed(family.chunk_bytes),
-                };
-                let bytes = chunk.records as usize * record.bytes();
-                let pages = bytes.next_multiple_of(PAGE_BYTES);
-                let mut buffer = buffer?;
-                family.file.read(&mut buffer[..pages], offset)?;
-                if to.send(Ok(buffer)).is_err() {
-                    break;
-                }
-            }
-            Ok(())
+        let record = self.records[bucket];
+        let place = |chunk: &Chunk| match chunk.place {
+            Place::Kept(_) => None,
+            Place::Written(offset) => Some((offset, chunk.records as usize * record.bytes())),
         };
-        let body = move || {
-            if let Err(error) = panics::caught(|| read(&send)) {
-                let _ = send.send(Err(error));
-            }
+        let places: Vec<(u64, usize)> = self.chunks[bucket].iter().filter_map(place).collect();
+        let (family, buffers, count) = (Arc::clone(self), spares.clone(), places.len());
+        let read = move |number: usize| {
+            let (offset, bytes) = places[number];
+            let buffer = buffers.take().map(Ok);
+            let mut buffer = buffer.unwrap_or_else(|| AlignedBuf::zeroed(family.chunk_bytes))?;
+            family.file.read(&mut buffer[..bytes.next_multiple_of(PAGE_BYTES)], offset)?;
+            Ok(buffer)
         };
-        threads::start("read-bucket", body)?;
-        Ok(reader)
+        let written = Ahead::start("read-bucket", ahead, count, read)?;
+        Ok(ChunkReader { family: Arc::clone(self), bucket, written, spares: spares.clone() })
     }
 }
 
-/// A pool of buffers that chunks are read into.
-#[derive(Debug)]
-pub(crate) struct Spares {
-    give: Sender<AlignedBuf>,
-    buffers: Receiver<AlignedBuf>,
-}
-
-impl Spares {
-    /// A pool of at most `most` buffers.
-    pub(crate) fn new(most: usize) -> Self {
-        let (give, buffers) = bounded(most);
-        Self { give, buffers }
-    }
-}
-
-/// A reader of one bucket's chunks. Its thread ends when the reader is dropped.
+/// A reader of one bucket's chunks.
 #[derive(Debug)]
 pub(crate) struct ChunkReader {
     family: Arc<Family>,
     bucket: usize,
-    written: Receiver<Result<AlignedBuf>>,
-    spare: Sender<AlignedBuf>,
+    written: Ahead<AlignedBuf>,
+    spares: Spares<AlignedBuf>,
 }
 
 impl ChunkReader {
@@ -143,35 +115,22 @@ impl ChunkReader {
     }
 
     /// Calls `visit` with the records of each chunk, in order.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(&Records<'_>) -> Result<()>) -> Result<()> {
-        for chunk in &self.family.chunks[self.bucket] {
+    pub(crate) fn for_each(self, mut visit: impl FnMut(&Records<'_>) -> Result<()>) -> Result<()> {
+        let record = self.record();
+        let Self { family, bucket, mut written, spares } = self;
+        for chunk in &family.chunks[bucket] {
+            let mut visit =
+                |bytes| visit(&Records { bytes, count: chunk.records as usize, record });
             match &chunk.place {
-                Place::Kept(buffer) => visit(&self.records(chunk, buffer))?,
+                Place::Kept(buffer) => visit(buffer)?,
                 Place::Written(_) => {
-                    let buffer = self.next()?;
-                    visit(&self.records(chunk, &buffer))?;
-                    self.spare(buffer);
+                    let Some(buffer) = written.next() else { break };
+                    let buffer = buffer?;
+                    visit(&buffer)?;
+                    spares.give(buffer);
                 }
             }
         }
         Ok(())
     }
-
-    fn records<'b>(&self, chunk: &Chunk, bytes: &'b [u8]) -> Records<'b> {
-        Records { bytes, count: chunk.records as usize, record: self.record() }
-    }
-
-    /// The next chunk that was read from the file.
-    fn next(&self) -> Result<AlignedBuf> {
-        self.written.recv().map_err(|_| ended())?
-    }
-
-    fn spare(&self, buffer: AlignedBuf) {
-        // A full channel means that there are spares enough.
-        let _ = self.spare.try_send(buffer);
-    }
-}
-
-fn ended() -> Error {
-    Error::new(ErrorKind::Io, "read the buckets").got("the thread that reads them has ended")
 }

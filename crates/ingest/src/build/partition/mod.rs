@@ -1,7 +1,7 @@
 //! The partition pass, which appends every arc to the bucket of its row.
 //!
-//! Threads take a batch each and append it ([`append`]), none waiting for another; one more takes
-//! their full chunks and keeps them in memory or writes them. Cost an edge: two look-ups of new ids
+//! Threads take a batch each and append it ([`append`]), none waiting for another; a few more take
+//! their full chunks and keep them in memory or write them. Cost an edge: two look-ups of new ids
 //! at random places, one append a family, and the disk's time for 4 to 8 bytes a family that memory
 //! has no room for, hidden behind the rest unless the disk is slower.
 
@@ -10,6 +10,9 @@ pub(crate) mod family;
 pub(crate) mod records;
 pub(crate) mod route;
 pub(crate) mod strips;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use tiergraph_core::{Cancel, Result, threads};
@@ -24,8 +27,10 @@ use append::{Appender, BLOCK, ChunkFlow, Full, gone};
 use family::{Chunk, Family, Place};
 use route::Routes;
 
-/// Full chunks that may wait for the thread that writes them.
+/// Full chunks that may wait to be written, or are being written.
 const WAITING: usize = 8;
+/// Threads that write full chunks: one write at a time would be slower than those that fill them.
+const WRITERS: usize = 3;
 /// The most bytes of a chunk: a larger read or write is no faster.
 pub(crate) const CHUNK_BYTES: u64 = 256 << 10;
 
@@ -88,14 +93,19 @@ pub(crate) fn partition(
     let (give, again) = bounded(buffers.len());
     let (add, fresh) = bounded(buffers.len());
     buffers.into_iter().for_each(|buffer| add.try_send(buffer).unwrap_or(()));
-    let (full, filled) = bounded(WAITING);
+    let (full, filled) = bounded(WAITING - WRITERS);
     let flow = ChunkFlow { full, again, fresh };
     let routes: Vec<_> = families.iter().map(|family| Routes::new(&family.buckets)).collect();
     let buckets = families.iter().map(|family| family.buckets.len()).sum();
+    let taken = AtomicUsize::new(0);
     let chunks = std::thread::scope(|scope| {
-        let families = &*families;
-        let taker =
-            threads::start_in(scope, "take", move || take_all(families, plan, filled, give))?;
+        let (families, taken) = (&*families, &taken);
+        let takers = (0..WRITERS).map(|_| {
+            let (filled, give) = (filled.clone(), give.clone());
+            threads::start_in(scope, "take", move || take_all(families, plan, taken, filled, give))
+        });
+        let takers = takers.collect::<Result<Vec<_>>>()?;
+        drop((filled, give));
         let appenders = |_| -> Vec<Appender<'_>> {
             let each = families.iter().zip(&routes).enumerate();
             let new = each.map(|(number, (family, routes))| {
@@ -108,12 +118,20 @@ pub(crate) fn partition(
         let done =
             pass(input, vertices, ranks.map(|ranks| &ranks[..]), &mut workers, ticker, cancel);
         drop(workers);
-        // The taker's error is the cause of the others'.
-        let chunks = taker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        // The takers' error is the cause of the others'.
+        let join = |taker: ScopedJoinHandle<'_, _>| {
+            taker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        let chunks: Result<Vec<_>> = takers.into_iter().map(join).collect();
         chunks.and_then(|chunks| done.map(|()| chunks))
     })?;
-    for (family, chunks) in families.iter_mut().zip(chunks) {
-        family.chunks = chunks;
+    for family in families.iter_mut() {
+        family.chunks.resize_with(family.buckets.len(), Vec::new);
+    }
+    for of_taker in chunks {
+        for (family, chunks) in families.iter_mut().zip(of_taker) {
+            family.chunks.iter_mut().zip(chunks).for_each(|(all, more)| all.extend(more));
+        }
     }
     Ok(())
 }
@@ -216,18 +234,19 @@ fn map(ranks: &[u32], ids: &[u32], new: &mut [u32; BLOCK]) {
     new.iter_mut().zip(ids).for_each(|(new, &id)| *new = ranks[id as usize]);
 }
 
-/// Takes full chunks: keeps as many in memory as planned and writes the others, spread over the pass so
-/// that the disk has all of it. Returns the chunks of each family's buckets.
+/// Takes full chunks, of which all threads `taken` so many: keeps as many in memory as planned and writes the
+/// others, spread over the pass so that the disk has all of it. Returns the chunks of each family's buckets.
 fn take_all(
     families: &[Family],
     plan: ChunkPlan,
+    taken: &AtomicUsize,
     filled: Receiver<Full>,
     give: Sender<AlignedBuf>,
 ) -> Result<Vec<Vec<Vec<Chunk>>>> {
     let none = |family: &Family| family.buckets.iter().map(|_| Vec::new()).collect();
     let mut chunks: Vec<Vec<Vec<Chunk>>> = families.iter().map(none).collect();
-    for (number, full) in filled.iter().enumerate() {
-        let records = full.records;
+    for full in filled {
+        let (number, records) = (taken.fetch_add(1, Ordering::Relaxed), full.records);
         let kept_before = |chunks: usize| chunks.min(plan.all) * plan.kept / plan.all.max(1);
         let place = if kept_before(number + 1) > kept_before(number) {
             Place::Kept(full.buffer)

@@ -67,7 +67,7 @@ impl Loader {
     /// `duplicates`, the first of equal ones is kept.
     pub(crate) fn load<S: Split>(
         &mut self,
-        reader: &ChunkReader,
+        reader: ChunkReader,
         split: &S,
         wanted: &Range<usize>,
         arcs: u64,
@@ -111,11 +111,7 @@ impl Loader {
 }
 
 /// Counts the arcs of each cell of a bucket.
-pub(crate) fn count<S: Split>(
-    reader: &ChunkReader,
-    split: &S,
-    cancel: &Cancel,
-) -> Result<Vec<u64>> {
+pub(crate) fn count<S: Split>(reader: ChunkReader, split: &S, cancel: &Cancel) -> Result<Vec<u64>> {
     let cells = split.cells();
     let mut counts = vec![0u64; parts_of(cells, &(0..cells.len())).len()];
     reader.for_each(|records| {

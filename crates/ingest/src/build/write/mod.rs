@@ -37,6 +37,9 @@ use lists::{ArcCounts, ListsEncode, ListsSink, ListsWriter};
 use sort::Stage;
 use tiles::{TilesEncode, TilesSink, tile_shares};
 
+/// The most bytes of chunks that a thread reads ahead: those of a bucket come while the one before is sorted.
+const AHEAD_BYTES: u64 = 16 << 20;
+
 /// The degrees of all vertices, in both directions where there are two.
 pub(crate) struct Degrees {
     pub(crate) out: Array<u32>,
@@ -163,7 +166,8 @@ impl<'a> Planned<'a> {
             capacity: self.plan.capacity,
             duplicates: !self.removes_duplicates(),
             weighted,
-            ahead: (self.plan.capacity as usize * 8 / family.chunk_bytes.max(1)).clamp(1, 16),
+            ahead: ((self.plan.capacity * 8).min(AHEAD_BYTES) / family.chunk_bytes.max(1) as u64)
+                .max(1) as usize,
             arc_bytes: self.plan.arc_bytes,
             budget: self.graph.budget,
             cancel,

@@ -13,7 +13,8 @@ use tiergraph_mem::Budget;
 use super::load::{Loader, Split, count};
 use super::sorted::Sorted;
 use super::turns::{Prepare, Turns, in_turns};
-use crate::build::partition::family::{ChunkReader, Family, Spares};
+use crate::build::ahead::Spares;
+use crate::build::partition::family::{ChunkReader, Family};
 
 /// An encoder, one for each thread: turns a bucket's sorted arcs into cells of a file, and writes them.
 pub(crate) trait Encode: Prepare {
@@ -86,7 +87,7 @@ impl Stage<'_> {
                     let all = 0..split.cells().len();
                     let arcs = self.family.arcs(bucket);
                     let sorted =
-                        loader.load(&reader, &split, &all, arcs, self.duplicates, self.cancel)?;
+                        loader.load(reader, &split, &all, arcs, self.duplicates, self.cancel)?;
                     let ready = encoder.prepare(bucket, &split, &all, sorted)?;
                     turns.leave(bucket, ready, encoder)?
                 }
@@ -125,7 +126,7 @@ impl Stage<'_> {
     ) -> Result<()> {
         let spares = Spares::new(self.ahead);
         let read = || self.family.read(bucket, self.ahead, &spares);
-        let counts = count(&read()?, split, self.cancel)?;
+        let counts = count(read()?, split, self.cancel)?;
         let mut begin = 0;
         while begin < counts.len() {
             let (mut end, mut sum) = (begin + 1, counts[begin]);
@@ -137,8 +138,7 @@ impl Stage<'_> {
             let more = sum.saturating_sub(self.capacity) * self.arc_bytes;
             let _held = self.budget.reserve(more, "the largest part of a strip")?;
             let wanted = begin..end;
-            let sorted =
-                loader.load(&read()?, split, &wanted, sum, self.duplicates, self.cancel)?;
+            let sorted = loader.load(read()?, split, &wanted, sum, self.duplicates, self.cancel)?;
             let ready = encoder.prepare(bucket, split, &wanted, sorted)?;
             encoder.write(sink, ready)?;
             begin = end;

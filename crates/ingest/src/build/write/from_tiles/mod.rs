@@ -20,7 +20,7 @@ use super::load::changed;
 use super::turns::{Prepare, Turns, in_turns};
 use crate::build::partition::family::RowOf;
 use arcs::{ArcLists, Ends};
-use segments::{Segments, Wanted};
+use segments::{Segments, SpanReader, Wanted};
 use shares::Shares;
 
 /// Arcs of lists that are packed together.
@@ -55,8 +55,13 @@ impl FromTiles<'_> {
         let packers = (0..shares.threads).map(|_| Packer::new(self, shares.waiting)).collect();
         in_turns(packers, sink, |thread, packer: &mut Packer<'_>, turns| {
             let mut lists = ArcLists::new(self.segments.most_rows());
+            let read = |range: usize| ranges.get(range).map(|r| self.read(r)).transpose();
+            let mut reader = read(thread)?;
             for range in (thread..ranges.len()).step_by(shares.threads) {
-                self.fill(&mut lists, &ranges[range])?;
+                let Some(spans) = reader.take() else { break };
+                self.fill(&mut lists, &ranges[range], spans)?;
+                // The next range's first spans come while lists are packed.
+                reader = read(range + shares.threads)?;
                 if !packer.pack(&lists, range, turns)? {
                     break;
                 }
@@ -67,13 +72,18 @@ impl FromTiles<'_> {
         })
     }
 
-    /// Fills the lists of some vertices.
-    fn fill(&self, lists: &mut ArcLists, vertices: &Range<u32>) -> Result<()> {
+    /// Starts to read the segments that have arcs of some vertices.
+    fn read(&self, vertices: &Range<u32>) -> Result<SpanReader> {
+        self.segments.read(&Wanted { vertices: vertices.clone(), ends: self.ends() })
+    }
+
+    /// Fills the lists of some vertices, whose arcs are in `spans`.
+    fn fill(&self, lists: &mut ArcLists, vertices: &Range<u32>, spans: SpanReader) -> Result<()> {
         let FromTiles { segments, arcs_of, cancel, .. } = *self;
         lists.begin(vertices.clone(), arcs_of)?;
-        let wanted = Wanted { vertices: vertices.clone(), ends: self.ends() };
-        segments.read(wanted.clone())?.for_each(segments, |segment| {
-            lists.add(&segments.kernel, segment, wanted.ends)?;
+        let ends = self.ends();
+        spans.for_each(segments, |segment| {
+            lists.add(&segments.kernel, segment, ends)?;
             cancel.check("build the graph")
         })?;
         lists.finish();

@@ -3,17 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
-use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
+use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::tiles::{SLACK, Segment, TileOptions, TilesIndex};
 use tiergraph_kernels::{Isa, Kernel};
 use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use super::arcs::Ends;
+use crate::build::ahead::{Ahead, Spares};
 use crate::build::direct::DirectFile;
 
 /// Spans that are read ahead of the one that is decoded.
-const AHEAD: usize = 2;
+const AHEAD: usize = 6;
 /// Buffers of a reader: of spans that wait, of one that is being read and of one that is decoded.
 const BUFFERS: usize = AHEAD + 2;
 /// The most bytes that are read at once, unless one segment has more.
@@ -39,10 +39,10 @@ pub(super) struct Wanted {
     pub(super) ends: Ends,
 }
 
-/// Reads spans ahead. Its thread ends when this is dropped.
+/// Reads spans ahead.
 pub(super) struct SpanReader {
-    spans: Receiver<Result<Span>>,
-    spare: Sender<AlignedBuf>,
+    spans: Ahead<Span>,
+    spares: Spares<AlignedBuf>,
 }
 
 /// Segments that lie one behind the other and are read at once.
@@ -55,7 +55,7 @@ struct Span {
 
 /// The most bytes that a reader of a build with `memory` bytes reads at once, unless one segment has more.
 fn span_bytes(memory: u64) -> usize {
-    (memory as usize / 256).clamp(PAGE_BYTES, SPAN_BYTES)
+    (memory as usize / 512).clamp(PAGE_BYTES, SPAN_BYTES)
 }
 
 /// Whole pages that hold any span of some bytes.
@@ -140,35 +140,26 @@ impl Segments {
         })
     }
 
-    /// Starts a thread that reads the segments that are `wanted`, strip by strip, tile by tile.
-    pub(super) fn read(self: &Arc<Self>, wanted: Wanted) -> Result<SpanReader> {
-        let (send, spans) = bounded(AHEAD);
-        let (spare, spares) = bounded::<AlignedBuf>(BUFFERS);
-        let segments = Arc::clone(self);
-        let read = move |to: &Sender<Result<Span>>| -> Result<()> {
-            for mut rest in segments.of_strips(&wanted) {
-                while !rest.is_empty() {
-                    let end = segments.span_end(rest.clone());
-                    let buffer = match spares.try_recv() {
-                        Ok(buffer) => buffer,
-                        Err(_) => AlignedBuf::zeroed(buffer_bytes(segments.span_bytes))?,
-                    };
-                    let span = segments.read_span(rest.start..end, buffer)?;
-                    if to.send(Ok(span)).is_err() {
-                        return Ok(());
-                    }
-                    rest.start = end;
-                }
+    /// Starts to read the segments that are `wanted`, strip by strip, tile by tile.
+    pub(super) fn read(self: &Arc<Self>, wanted: &Wanted) -> Result<SpanReader> {
+        let mut spans = Vec::new();
+        for mut rest in self.of_strips(wanted) {
+            while !rest.is_empty() {
+                let end = self.span_end(rest.clone());
+                spans.push(rest.start..end);
+                rest.start = end;
             }
-            Ok(())
+        }
+        let spares = Spares::new(BUFFERS);
+        let (segments, buffers, count) = (Arc::clone(self), spares.clone(), spans.len());
+        let read = move |number: usize| {
+            let buffer = buffers.take().map(Ok);
+            let buffer =
+                buffer.unwrap_or_else(|| AlignedBuf::zeroed(buffer_bytes(segments.span_bytes)))?;
+            segments.read_span(spans[number].clone(), buffer)
         };
-        let body = move || {
-            if let Err(error) = panics::caught(|| read(&send)) {
-                let _ = send.send(Err(error));
-            }
-        };
-        threads::start("read-tiles", body)?;
-        Ok(SpanReader { spans, spare })
+        let spans = Ahead::start("read-tiles", AHEAD, count, read)?;
+        Ok(SpanReader { spans, spares })
     }
 
     /// The end of the span that begins with the first of the segments `rest`.
@@ -190,26 +181,25 @@ impl Segments {
         let at = block / stripes * self.kernel.options().block_bytes as u64;
         let file = &self.files[(block % stripes) as usize];
         file.read(&mut pages[..end - first], at + first as u64)?;
-        let span = Span { segments, first, pages };
-        span.for_each(self, |entry, segment| {
-            entry.is_intact(segment).then_some(()).ok_or_else(|| {
-                Error::new(ErrorKind::Format, "read the tiles again")
-                    .expected(format!("what was written to block {}", entry.block))
-                    .got("other bytes")
-            })
-        })?;
-        Ok(span)
+        Ok(Span { segments, first, pages })
     }
 }
 
 impl Span {
+    /// Calls `visit` with each segment, which is as it was written.
     fn for_each(
         &self,
         segments: &Segments,
-        mut visit: impl FnMut(&TilesIndex, &Segment<'_>) -> Result<()>,
+        mut visit: impl FnMut(&Segment<'_>) -> Result<()>,
     ) -> Result<()> {
         segments.index[self.segments.clone()].iter().try_for_each(|entry| {
-            visit(entry, &entry.segment(&self.pages, self.first, segments.columns_log2())?)
+            let segment = entry.segment(&self.pages, self.first, segments.columns_log2())?;
+            if !entry.is_intact(&segment) {
+                return Err(Error::new(ErrorKind::Format, "read the tiles again")
+                    .expected(format!("what was written to block {}", entry.block))
+                    .got("other bytes"));
+            }
+            visit(&segment)
         })
     }
 }
@@ -217,15 +207,14 @@ impl Span {
 impl SpanReader {
     /// Calls `visit` with each segment that is read.
     pub(super) fn for_each(
-        &self,
+        self,
         segments: &Segments,
         mut visit: impl FnMut(&Segment<'_>) -> Result<()>,
     ) -> Result<()> {
-        for span in &self.spans {
+        for span in self.spans {
             let span = span?;
-            span.for_each(segments, |_, segment| visit(segment))?;
-            // A full channel means that there are spares enough.
-            let _ = self.spare.try_send(span.pages);
+            span.for_each(segments, &mut visit)?;
+            self.spares.give(span.pages);
         }
         Ok(())
     }
