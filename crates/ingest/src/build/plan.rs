@@ -153,3 +153,27 @@ pub(super) fn sort(options: &BuildOptions, limit: u64, left: u64, to_sort: ToSor
         slice_bytes,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_can_load_every_bucket_unless_its_chunks_would_be_tiny() {
+        let options = BuildOptions { threads: 2, ..BuildOptions::default() };
+        let sorted = |arcs: u64, left: u64| {
+            sort(&options, 2 * left, left, ToSort { arcs, slice: 0, weights: Weights::None })
+        };
+        // An undirected graph of two billion edges in what vertices leave of 2 GiB: chunks of a good size would
+        // make buckets of more than a thread can load.
+        let plan = sorted(4_300_000_000, 790 << 20);
+        assert_eq!(plan.bucket_arcs, plan.capacity);
+
+        // With as many buckets as that takes of ten times the arcs, their chunks would be tiny.
+        let plan = sorted(43_000_000_000, 790 << 20);
+        assert!(plan.bucket_arcs > plan.capacity, "{plan:?}");
+        // With memory enough, buckets are as small as overlaps well.
+        let plan = sorted(1 << 28, 8 << 30);
+        assert!(plan.bucket_arcs < plan.capacity, "{plan:?}");
+    }
+}
