@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tiergraph_cache::{BlockFile, BlockKey};
 use tiergraph_core::Result;
@@ -63,6 +64,8 @@ pub(crate) struct RowFile {
     pub(crate) file: FileId,
     bytes: u64,
     pub(crate) index: RowsIndex,
+    /// What runs would have saved, had the lists that they wanted been in memory.
+    missed: AtomicU64,
 }
 
 impl RowFile {
@@ -70,7 +73,8 @@ impl RowFile {
         let name = format!("{direction}.rows.index");
         let words: Vec<u64> = flat::read(&dir.path().join(&name), dir.entry(&name)?)?;
         let bytes = dir.entry(&format!("{direction}.rows"))?.bytes;
-        Ok(Self { direction, file, bytes, index: RowsIndex::from_words(&words)? })
+        let (index, missed) = (RowsIndex::from_words(&words)?, AtomicU64::new(0));
+        Ok(Self { direction, file, bytes, index, missed })
     }
 
     pub(crate) fn resident_bytes(&self) -> u64 {
@@ -182,6 +186,19 @@ impl<'g> Rows<'g> {
     fn is_roomy(self, rows: &RowFile) -> bool {
         self.graph.cache().capacity() >= self.graph.cache().resident_bytes() + rows.bytes
             || self.graph.cache().contains(BlockKey { file: rows.direction.rows_file(), block: 0 })
+    }
+
+    /// Whether it is time to read lists that stay in memory, which costs `reading` once and would save a run like
+    /// this one `saved`: when runs have missed as much together. So all of them cost at most about twice
+    /// what they would if it were known how many follow (ski rental).
+    pub fn reading_pays(self, saved: u64, reading: u64) -> bool {
+        let Some(rows) = self.file else { return false };
+        let missed = rows.missed.fetch_add(saved, Ordering::Relaxed) + saved;
+        if missed < reading {
+            return false;
+        }
+        rows.missed.store(0, Ordering::Relaxed);
+        true
     }
 
     /// Whether the graph has rows in this direction.

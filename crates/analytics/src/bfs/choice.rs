@@ -15,7 +15,9 @@ const PUSH_COST: u64 = 2;
 /// Cost of the work on an unvisited vertex that looks for a neighbour in the frontier.
 const PULL_COST: u64 = 25;
 /// Cost of the work on a byte of tiles.
-const TILES_COST: u64 = 3;
+const TILES_COST: u64 = 1;
+/// Cost of the work on a byte of raw blocks.
+const RAW_COST: u64 = 3;
 /// The fewest bytes that a list has.
 const LEAST_LIST: u64 = 2;
 /// Raw blocks are pushed only from a frontier of fewer than one in so many vertices: the number of its
@@ -46,7 +48,7 @@ impl Search<'_> {
         if graph.tiles().is_stored() {
             best.0 = graph.tiles().missing_bytes() + graph.tiles().bytes() * TILES_COST;
         } else if graph.raw(Direction::In).is_stored() {
-            best.0 = graph.raw(Direction::In).bytes() * TILES_COST;
+            best.0 = graph.raw(Direction::In).bytes() * RAW_COST;
         }
         let pull_work = self.unvisited as u64 * PULL_COST;
         let can_pull = graph.rows(Direction::In).is_stored();
@@ -73,9 +75,13 @@ impl Search<'_> {
             && pull_work < best.0
             && let Some(rows) = self.unvisited_rows()
         {
-            let cost = rows.missing_bytes() + pull_work;
-            if cost < best.0 && self.may_read(&rows) {
-                best = (cost, Plan::Pull(rows));
+            let missing = rows.missing_bytes();
+            // Searches that follow find in memory what is read now.
+            let is_cheaper = missing + pull_work < best.0
+                || (rows.is_kept()
+                    && graph.rows(Direction::In).reading_pays(best.0 - pull_work, missing));
+            if is_cheaper && self.may_read(&rows) {
+                best.1 = Plan::Pull(rows);
             }
         }
         best.1
