@@ -188,9 +188,10 @@ impl<'g> Rows<'g> {
             || self.graph.cache().contains(BlockKey { file: rows.direction.rows_file(), block: 0 })
     }
 
-    /// Whether it is time to read lists that stay in memory, which costs `reading` once and would save a run like
-    /// this one `saved`: when runs have missed as much together. So all of them cost at most about twice
-    /// what they would if it were known how many follow (ski rental).
+    /// Adds what a run would have `saved` if lists were in memory that it wants, where they would stay, and says
+    /// whether to read them now: when all runs that missed them would have saved as much as the `reading`
+    /// costs. So all together cost at most about twice what they would if it were known how many follow
+    /// (ski rental).
     pub fn reading_pays(self, saved: u64, reading: u64) -> bool {
         let Some(rows) = self.file else { return false };
         let missed = rows.missed.fetch_add(saved, Ordering::Relaxed) + saved;

@@ -2,6 +2,7 @@
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use tiergraph_core::{Error, ErrorKind, Result, panics, threads};
+use tiergraph_mem::AlignedBuf;
 
 /// Items that a thread reads ahead, in their order. The thread ends when this is dropped.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ fn ended() -> Error {
     Error::new(ErrorKind::Io, "read ahead").got("the thread that reads has ended")
 }
 
-/// A pool of buffers, or whatever is used again.
+/// A pool of what is used again, such as buffers.
 #[derive(Debug)]
 pub(crate) struct Spares<T> {
     give: Sender<T>,
@@ -78,6 +79,16 @@ impl<T> Spares<T> {
     pub(crate) fn give(&self, spare: T) {
         // A full channel means that there are.
         let _ = self.give.try_send(spare);
+    }
+}
+
+impl Spares<AlignedBuf> {
+    /// A buffer of `bytes`: one that was given, or a new one.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory to give.
+    pub(crate) fn buffer(&self, bytes: usize) -> Result<AlignedBuf> {
+        self.take().map_or_else(|| AlignedBuf::zeroed(bytes), Ok)
     }
 }
 

@@ -168,7 +168,6 @@ mod tests {
         // make buckets of more than a thread can load.
         let plan = sorted(4_300_000_000, 790 << 20);
         assert_eq!(plan.bucket_arcs, plan.capacity);
-
         // With as many buckets as that takes of ten times the arcs, their chunks would be tiny.
         let plan = sorted(43_000_000_000, 790 << 20);
         assert!(plan.bucket_arcs > plan.capacity, "{plan:?}");

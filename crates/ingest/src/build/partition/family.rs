@@ -89,8 +89,7 @@ impl Family {
         let (family, buffers, count) = (Arc::clone(self), spares.clone(), places.len());
         let read = move |number: usize| {
             let (offset, bytes) = places[number];
-            let buffer = buffers.take().map(Ok);
-            let mut buffer = buffer.unwrap_or_else(|| AlignedBuf::zeroed(family.chunk_bytes))?;
+            let mut buffer = buffers.buffer(family.chunk_bytes)?;
             family.file.read(&mut buffer[..bytes.next_multiple_of(PAGE_BYTES)], offset)?;
             Ok(buffer)
         };

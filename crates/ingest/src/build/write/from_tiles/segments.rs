@@ -39,7 +39,7 @@ pub(super) struct Wanted {
     pub(super) ends: Ends,
 }
 
-/// Reads spans ahead.
+/// Reads spans ahead, until it is dropped.
 pub(super) struct SpanReader {
     spans: Ahead<Span>,
     spares: Spares<AlignedBuf>,
@@ -153,9 +153,7 @@ impl Segments {
         let spares = Spares::new(BUFFERS);
         let (segments, buffers, count) = (Arc::clone(self), spares.clone(), spans.len());
         let read = move |number: usize| {
-            let buffer = buffers.take().map(Ok);
-            let buffer =
-                buffer.unwrap_or_else(|| AlignedBuf::zeroed(buffer_bytes(segments.span_bytes)))?;
+            let buffer = buffers.buffer(buffer_bytes(segments.span_bytes))?;
             segments.read_span(spans[number].clone(), buffer)
         };
         let spans = Ahead::start("read-tiles", AHEAD, count, read)?;
