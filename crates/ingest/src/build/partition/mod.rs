@@ -11,7 +11,7 @@ pub(crate) mod records;
 pub(crate) mod route;
 pub(crate) mod strips;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -97,12 +97,16 @@ pub(crate) fn partition(
     let flow = ChunkFlow { full, again, fresh };
     let routes: Vec<_> = families.iter().map(|family| Routes::new(&family.buckets)).collect();
     let buckets = families.iter().map(|family| family.buckets.len()).sum();
-    let taken = AtomicUsize::new(0);
+    let taken = Taken::default();
     let chunks = std::thread::scope(|scope| {
         let (families, taken) = (&*families, &taken);
         let takers = (0..WRITERS).map(|_| {
             let (filled, give) = (filled.clone(), give.clone());
-            threads::start_in(scope, "take", move || take_all(families, plan, taken, filled, give))
+            threads::start_in(scope, "take", move || {
+                let chunks = take_all(families, plan, taken, filled, give);
+                taken.has_failed.fetch_or(chunks.is_err(), Ordering::Relaxed);
+                chunks
+            })
         });
         let takers = takers.collect::<Result<Vec<_>>>()?;
         drop((filled, give));
@@ -234,19 +238,31 @@ fn map(ranks: &[u32], ids: &[u32], new: &mut [u32; BLOCK]) {
     new.iter_mut().zip(ids).for_each(|(new, &id)| *new = ranks[id as usize]);
 }
 
-/// Takes full chunks, of which all threads `taken` so many: keeps as many in memory as planned and writes the
-/// others, spread over the pass so that the disk has all of it. Returns the chunks of each family's buckets.
+/// What the threads that take chunks know of each other.
+#[derive(Debug, Default)]
+struct Taken {
+    /// How many chunks were taken.
+    count: AtomicUsize,
+    /// Whether a thread has failed: the others end, too, and then those that fill chunks.
+    has_failed: AtomicBool,
+}
+
+/// Takes full chunks: keeps as many in memory as planned and writes the others, spread over the pass so that the
+/// disk has all of it. Returns the chunks of each family's buckets that this thread took.
 fn take_all(
     families: &[Family],
     plan: ChunkPlan,
-    taken: &AtomicUsize,
+    taken: &Taken,
     filled: Receiver<Full>,
     give: Sender<AlignedBuf>,
 ) -> Result<Vec<Vec<Vec<Chunk>>>> {
     let none = |family: &Family| family.buckets.iter().map(|_| Vec::new()).collect();
     let mut chunks: Vec<Vec<Vec<Chunk>>> = families.iter().map(none).collect();
     for full in filled {
-        let (number, records) = (taken.fetch_add(1, Ordering::Relaxed), full.records);
+        if taken.has_failed.load(Ordering::Relaxed) {
+            break;
+        }
+        let (number, records) = (taken.count.fetch_add(1, Ordering::Relaxed), full.records);
         let kept_before = |chunks: usize| chunks.min(plan.all) * plan.kept / plan.all.max(1);
         let place = if kept_before(number + 1) > kept_before(number) {
             Place::Kept(full.buffer)
