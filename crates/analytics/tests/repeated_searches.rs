@@ -6,19 +6,15 @@ mod common;
 
 use common::{Built, Edge, Layout};
 use tiergraph_analytics::{bfs, wcc};
-use tiergraph_core::Silent;
+use tiergraph_core::{Draws, Silent};
 use tiergraph_format::manifest::Codec;
 use tiergraph_graph::{Graph, OpenOptions};
 
 /// Vertices that have an edge to about every tenth other.
 fn dense(vertices: u64) -> Vec<Edge> {
-    let mut state = 11u64;
-    let mut draw = move || {
-        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        state >> 33
-    };
+    let mut draws = Draws::new(11);
     let pairs = (0..vertices).flat_map(|from| (0..from).map(move |to| (from, to, 1.0)));
-    pairs.filter(|_| draw() % 10 == 0).collect()
+    pairs.filter(|_| draws.below(10) == 0).collect()
 }
 
 /// A search passes over tiles, which are in memory, rather than read rows for itself alone. After some searches rows
