@@ -2,8 +2,9 @@
 
 Undirected graphs without duplicates, built and read in a memory cgroup. Algorithms interleave; what
 fits stays in memory from pass to pass, so that the small graphs are in memory and the large ones
-are mostly read. The cgroup of algorithms has room for one result beside its limit. Bare reading of
-what passes read, before them, says what the disk gives.
+are mostly read. Small graphs are read in several processes, one after the other, because a median
+of calls of a twentieth of a second says little. The cgroup of algorithms has room for one result
+beside its limit. Bare reading of what passes read, before them, says what the disk gives.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from out_of_core import FIXED_ARGUMENTS, Inside, Limit
 ALGORITHMS = ("pagerank", "wcc", "bfs")
 RESULT_BYTES = 4
 """A vertex: what an algorithm returns is the caller's, beside the budget."""
+LEAST_SECONDS = 10.0
+"""Processes are started until the calls have taken so long."""
 CEILING_SECONDS = 2.0
 """How long the disk is read bare."""
 
@@ -66,11 +69,19 @@ def _measured(scale: int, directory: Path, limit: Limit, options: argparse.Names
         outside.call("open", **how)
         source = outside.call("hub").get("value", 0)
         ceiling = outside.call("ceiling", seconds=CEILING_SECONDS)
-    machine.drop_page_cache()
     results = build["value"]["vertices"] * RESULT_BYTES
-    with limit.child(options, beside=results) as inside:
-        inside.call("open", **how)
-        calls = _calls(inside, source, options)
+    calls: list[Record] = []
+    taken = 0.0
+    while taken < LEAST_SECONDS:
+        machine.drop_page_cache()
+        with limit.child(options, beside=results) as inside:
+            inside.call("open", **how)
+            fresh = _calls(inside, source, options)
+        calls += fresh
+        done = [call["value"]["seconds"] for call in fresh if "value" in call]
+        if len(done) < len(fresh):
+            break
+        taken += sum(done)
     return {"build": build, "results_bytes": results, "ceiling": ceiling, "calls": calls}
 
 
@@ -104,7 +115,7 @@ def _print(records: list[Record], options: argparse.Namespace) -> None:
         )
     header = ["scale", "M edges", "build M edges/s", "scratch B an edge", "peak MB", "disk GB/s"]
     reporting.table(
-        f"R-MAT, {options.memory}, {options.threads} threads: medians of {options.repetitions}",
+        f"R-MAT, {options.memory}, {options.threads} threads: medians of all calls",
         [*header, *(f"{name} ns an arc" for name in ALGORITHMS)],
         rows,
     )

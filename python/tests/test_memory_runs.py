@@ -66,6 +66,35 @@ def test_what_a_refusal_asks_for_is_enough_until_the_process_ends(
     assert VERTICES * 8 - BASELINE < peak <= memory
 
 
+def test_what_a_run_frees_stays_until_the_graph_is_closed(sparse):
+    memory = hinted("pagerank", sparse)
+    script = f"""
+import tiergraph as tg
+
+def held(of="VmRSS:"):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith(of))
+
+before = held()
+graph = tg.open({str(sparse)!r}, memory="{memory}")
+graph.pagerank(iterations=2)
+graph.bfs(5)
+graph.wcc()
+once = held()
+for _ in range(3):
+    graph.wcc()
+assert abs(held() - once) < 4 << 20, (held(), once)
+assert held("VmHWM:") < before + {memory}
+graph.close()
+print(once - held())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > VERTICES * 4
+
+
 def test_a_csv_and_ids_of_the_users_own_stay_within_memory(mapped, tmp_path):
     memory = hinted("wcc", mapped)
     limit = memory + memory // 10 + limits.loaded_bytes()

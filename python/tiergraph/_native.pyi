@@ -66,6 +66,7 @@ def open(
     threads: int | None,
     modelled: float | None,
     device: DeviceOptions,
+    keep_freed: bool,
 ) -> Graph: ...
 
 class LoopCheckpoints:

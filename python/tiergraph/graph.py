@@ -66,14 +66,15 @@ def open(
     """Opens the graph directory `path`, which `build` or `generate` wrote.
 
     `memory` (`"2GiB"` or bytes) bounds what the process holds beyond the Python interpreter;
-    without it, three quarters of what the machine has free. More than the machine has (up to
-    2^64 - 1 bytes) bounds nothing. `io` names the read engine: `auto`, `uring` or `posix`; for raw
-    NVMe drives, by commas, to which `write_drives` wrote it, `nvme:0000:01:00.0`, or
-    `passthrough:/dev/ng0n1` where they stay with the kernel; or `modelled:p5510*4` for drives that
-    threads imitate: figures are a model's then. With `gpu` (or `gpu:modelled:p5510*4`, or
-    `gpu:0000:01:00.0`, untested on hardware) kernels on `device` ask for the pages of neighbours
-    that a search's small levels need; the host reads everything else. `threads` (at most 1,024)
-    defaults to the machine's cores.
+    without it, three quarters of what the machine has free. More than the machine has (up to 2^64 -
+    1 bytes) bounds nothing. What a run frees of it stays for the next run until the graph is
+    closed, marked so that the system takes it where it runs short. `io` names the read engine:
+    `auto`, `uring` or `posix`; for raw NVMe drives, by commas, to which `write_drives` wrote it,
+    `nvme:0000:01:00.0`, or `passthrough:/dev/ng0n1` where they stay with the kernel; or
+    `modelled:p5510*4` for drives that threads imitate: figures are a model's then. With `gpu` (or
+    `gpu:modelled:p5510*4`, or `gpu:0000:01:00.0`, untested on hardware) kernels on `device` ask for
+    the pages of neighbours that a search's small levels need; the host reads everything else.
+    `threads` (at most 1,024) defaults to the machine's cores.
 
     `device` is where algorithms run: `cpu`, `cuda`, `cuda:N`, or `auto` (a GPU if there is one).
     On a GPU, vertex state and as many blocks as `device_memory` holds (nine tenths of what is free)

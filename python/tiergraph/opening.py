@@ -41,7 +41,7 @@ class Opening:
     resume: bool = False
     """Whether runs go on from the checkpoints that are there."""
     for_run: bool = False
-    """Whether too little memory is refused by the run, which then names all that it needs."""
+    """Whether there is one run: it refuses too little memory, and names all that it needs."""
     device_why: str = ""
     """Why algorithms run where they do."""
     _handle: Handle[_native.Graph] = field(init=False, repr=False)
@@ -85,8 +85,10 @@ class Opening:
             device, self.device_memory, self.transfers, self.device_residency, self.checksums
         )
         bandwidth = to_bytes(self.modelled_bandwidth)
+        # One run leaves its memory to what writes the result.
+        keep_freed = not self.for_run
         opened = _native.open(
-            self.path, to_bytes(self.memory), self.io, self.threads, bandwidth, place
+            self.path, to_bytes(self.memory), self.io, self.threads, bandwidth, place, keep_freed
         )
         if self.checkpoint is not None:
             opened.leave_checkpoints(self.checkpoint, interval(self.checkpoint_every), self.resume)

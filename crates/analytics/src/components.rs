@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tiergraph_core::{Progress, Result, ThreadPool};
 use tiergraph_graph::Graph;
-use tiergraph_mem::{Array, MemoryPlan, vec_from_fn};
+use tiergraph_mem::{Array, MemoryPlan, as_atomic, vec_from_fn, zeroed_vec};
 
 use crate::edge_map::{Program, edge_map};
 use crate::report::{Run, RunReport};
@@ -22,12 +22,13 @@ use crate::report::{Run, RunReport};
 /// State that does not fit the memory, any error of a pass.
 pub fn wcc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
     let _state = graph.memory().reserve_all(&memory(graph))?;
-    let parents = Array::from_fn(graph.tiles().vertices(), |v| AtomicU32::new(v as u32))?;
+    let threads = graph.thread_pool();
+    let parents = Array::from_fn(threads, graph.tiles().vertices(), |v| AtomicU32::new(v as u32))?;
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "wcc", 1, progress);
     let selection = graph.tiles().select(|_| true);
     edge_map(graph, &selection, Join { parents: &parents })?;
-    compress(&parents, graph.thread_pool())?;
+    compress(&parents, threads)?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
     Ok((canonical_labels(graph, |v| parent(&parents, v as u32))?, report))
@@ -132,10 +133,11 @@ pub(crate) fn canonical_labels(
     root: impl Fn(usize) -> u32 + Sync,
 ) -> Result<Vec<u32>> {
     let (n, linked) = (graph.vertices(), graph.tiles().vertices());
+    let threads = graph.thread_pool();
     if !graph.order().is_reordered() {
-        return Ok(vec_from_fn(n, |v| if v < linked { root(v) } else { v as u32 }));
+        return vec_from_fn(threads, n, |v| if v < linked { root(v) } else { v as u32 });
     }
-    let least = vec_from_fn(linked, |_| AtomicU32::new(u32::MAX));
+    let least = vec_from_fn(threads, linked, |_| AtomicU32::new(u32::MAX))?;
     graph.order().for_each_position(linked, |v, position| {
         if v >= linked {
             return;
@@ -146,13 +148,14 @@ pub(crate) fn canonical_labels(
             least.fetch_min(position as u32, Ordering::Relaxed);
         }
     })?;
-    let labels = vec_from_fn(n, |_| AtomicU32::new(0));
+    let mut labels = zeroed_vec(n);
+    let places = as_atomic(&mut labels);
     graph.order().for_each_position(n, |v, position| {
-        if let Some(label) = labels.get(position) {
+        if let Some(label) = places.get(position) {
             // A vertex without arcs is alone.
             let first = if v < linked { parent(&least, root(v)) } else { position as u32 };
             label.store(first, Ordering::Relaxed);
         }
     })?;
-    Ok(labels.into_iter().map(AtomicU32::into_inner).collect())
+    Ok(labels)
 }

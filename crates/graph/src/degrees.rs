@@ -42,6 +42,14 @@ impl Degrees<'_> {
         self.graph.read_array(&self.file(direction))
     }
 
+    /// As [`of`](Self::of), but of the first `count` vertices only.
+    ///
+    /// # Errors
+    /// Degrees that cannot be read, or are damaged.
+    pub fn of_first(self, direction: Direction, count: usize) -> Result<Vec<u32>> {
+        self.graph.read_first(&self.file(direction), count)
+    }
+
     /// The largest degree in `direction`. Reads 4 bytes a vertex, a chunk of 1 MiB at a time.
     ///
     /// # Errors

@@ -40,6 +40,7 @@ impl<'g> Memory<'g> {
         let capacity = if self.graph.residency { self.graph.budget.left() } else { 0 };
         self.graph.cache.retain(|block| !block.is_locked());
         self.graph.cache.set_capacity(capacity);
+        self.bound_kept();
     }
 
     /// Lets resident blocks take all the memory that is not reserved, in buffers page-locked for a
@@ -92,7 +93,17 @@ impl<'g> Memory<'g> {
     pub fn reserve_all(self, plan: &MemoryPlan) -> Result<Reservation> {
         let reservation = plan.reserve(&self.graph.budget, &self.graph.opened.0)?;
         self.graph.cache.set_capacity(self.graph.cache.capacity().min(self.graph.budget.left()));
+        self.bound_kept();
         Ok(reservation)
+    }
+
+    /// Bounds the memory of earlier runs that is kept by what a run reserves, whose place it takes: blocks
+    /// may take the rest.
+    fn bound_kept(self) {
+        if let Some(keeping) = &self.graph.keeping {
+            let state = self.graph.budget.used().saturating_sub(self.graph.opened.1.bytes());
+            keeping.keep_at_most(state);
+        }
     }
 
     /// The most bytes of what makes passes faster and is not needed. Where resident blocks make room for it, a pass

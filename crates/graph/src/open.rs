@@ -14,7 +14,7 @@ use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::Manifest;
 use tiergraph_io::pipeline::{Buffers, ReadWorkers};
 use tiergraph_io::{EngineChoice, EngineFactory, EnginePool, EngineReport, FileId, FileSet};
-use tiergraph_mem::{Budget, MemoryPlan, Reservation, available_memory_bytes};
+use tiergraph_mem::{Budget, Keeping, MemoryPlan, Reservation, available_memory_bytes};
 
 use crate::edges::open_columns;
 use crate::features::FeaturesFile;
@@ -49,6 +49,8 @@ pub struct OpenOptions {
     /// Whether a graph opens although its indexes and buffers do not fit `memory`: the first run is then
     /// refused, with an error that lists all that it and they need.
     pub refuse_later: bool,
+    /// Whether memory that a run frees stays with the process for the next run, while the graph is open.
+    pub keep_freed: bool,
 }
 
 /// Where runs over a graph leave checkpoints, and how often.
@@ -101,6 +103,8 @@ pub struct Graph {
     pub(crate) vertices_with_arcs: OnceLock<usize>,
     /// The memory of graphs opened together, from opening on: its plan, and its reservation.
     pub(crate) opened: Arc<(MemoryPlan, Reservation)>,
+    /// Keeps memory that a run frees for the next. The last field: it drops after those that have memory.
+    pub(crate) keeping: Option<Keeping>,
 }
 
 /// Opens a file of the graph in `dir` that engines read, under its identity.
@@ -236,6 +240,7 @@ impl Graph {
                 vertices_with_arcs: OnceLock::new(),
                 opened: Arc::clone(&reserved),
                 dir: opened.dir,
+                keeping: options.keep_freed.then(Keeping::start),
             }
         };
         Ok(opened.into_iter().map(graph).collect())

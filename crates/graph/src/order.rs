@@ -1,15 +1,18 @@
 //! The graph's order of vertices and the user's, and moving values between them.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
-use bytemuck::Zeroable;
+use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 use tiergraph_format::flat;
-use tiergraph_mem::zeroed_vec;
+use tiergraph_mem::{as_atomic, zeroed_vec};
 
 use crate::Graph;
 
 const ORDER: &str = "order.ids";
+/// Vertices that a thread takes at a time where the orders agree.
+const PART: usize = 1 << 16;
 
 /// A view of the graph's order of vertices beside the user's (ascending ids), made by [`Graph::order`].
 #[derive(Clone, Copy)]
@@ -67,7 +70,10 @@ impl VertexOrder<'_> {
     /// An order that cannot be read, or is damaged.
     pub fn for_each_position(self, end: usize, place: impl Fn(usize, usize) + Sync) -> Result<()> {
         if !self.is_reordered() {
-            (0..end).for_each(|v| place(v, v));
+            let parts = (0..end).step_by(PART).map(|start| start..(start + PART).min(end));
+            self.graph.thread_pool().share(parts, |_, parts| {
+                parts.flatten().for_each(|v| place(v, v));
+            })?;
             return Ok(());
         }
         let least = flat::CHUNK_BYTES / size_of::<u64>();
@@ -124,54 +130,32 @@ impl VertexOrder<'_> {
     ///
     /// # Errors
     /// An order that cannot be read, or is damaged.
-    pub fn to_user<T: Copy + Zeroable + Send + Sync>(
-        self,
-        values: Vec<T>,
-        width: usize,
-    ) -> Result<Vec<T>> {
+    pub fn to_user<T: Pod + Send + Sync>(self, values: Vec<T>, width: usize) -> Result<Vec<T>> {
         if !self.is_reordered() {
             return Ok(values);
         }
         self.in_user(width, |vertex| &values[vertex * width..])
     }
 
-    /// The values of all vertices in the user's order: the first `width` of `values(v)` for each v.
+    /// The values of all vertices in the user's order, put there by all threads: the first `width` of
+    /// `values(v)` for each v.
     ///
     /// # Errors
     /// As [`Self::to_user`].
-    pub fn in_user<'v, T: Copy + Zeroable + Send + Sync + 'v>(
+    pub fn in_user<'v, T: Pod + Send + Sync>(
         self,
         width: usize,
         values: impl Fn(usize) -> &'v [T] + Sync,
     ) -> Result<Vec<T>> {
-        let mut out = zeroed_vec(self.graph.vertices() * width);
-        if !self.is_reordered() {
-            for (vertex, to) in out.chunks_mut(width).enumerate() {
-                to.copy_from_slice(&values(vertex)[..width]);
-            }
-            return Ok(out);
-        }
-        // Every part looks through the whole order: no more looks than values that move.
-        let parts = self.graph.thread_pool().size().min(width);
-        let vertices = self.graph.vertices().div_ceil(parts).max(1);
-        let placed = self.graph.thread_pool().share(
-            out.chunks_mut(vertices * width).enumerate(),
-            |_, parts| {
-                for (part, out) in parts {
-                    let first = part * vertices;
-                    for number in self.chunks() {
-                        self.place_chunk(number, |vertex, position| {
-                            let to = position.checked_sub(first).map(|at| at * width);
-                            if let Some(to) = to.and_then(|to| out.get_mut(to..to + width)) {
-                                set(to, values(vertex));
-                            }
-                        })?;
-                    }
-                }
-                Ok(())
-            },
-        )?;
-        placed.into_iter().collect::<Result<()>>()?;
+        const { assert!(size_of::<T>().is_multiple_of(size_of::<u32>()), "values are whole words") };
+        let mut out: Vec<T> = zeroed_vec(self.graph.vertices() * width);
+        let words = width * size_of::<T>() / size_of::<u32>();
+        let places = as_atomic(bytemuck::cast_slice_mut(&mut out));
+        self.for_each_position(self.graph.vertices(), |vertex, position| {
+            let Some(to) = places.get(position * words..(position + 1) * words) else { return };
+            let from: &[u32] = bytemuck::cast_slice(&values(vertex)[..width]);
+            to.iter().zip(from).for_each(|(to, &word)| to.store(word, Ordering::Relaxed));
+        })?;
         Ok(out)
     }
 

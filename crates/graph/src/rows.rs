@@ -20,6 +20,8 @@ use tiergraph_io::pipeline::{Block, NextPass, Request, SMALL_READ_BYTES};
 /// Pages of a resident block that are handed out together: pages of short lists have many times the
 /// vertices of others, and threads share their work.
 const PIECE_PAGES: u64 = 32;
+/// At least so many pages are looked at for an estimate, or all where there are fewer.
+const SAMPLED_PAGES: usize = 4096;
 
 /// The direction of a neighbour list: which end of its arcs the list's vertex is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -214,6 +216,20 @@ impl<'g> Rows<'g> {
         let salt = self.graph.manifest().salt(&file);
         let name = self.graph.file_name(&file);
         Some(RowPages { file: rows.file, name, salt, index: &rows.index })
+    }
+
+    /// Bytes of the lists of all vertices for which `wanted` is true, estimated by those on some thousand
+    /// pages; 0 without rows.
+    pub fn sampled_list_bytes(self, wanted: impl Fn(u32) -> bool) -> u64 {
+        let Some(rows) = self.file else { return 0 };
+        let of_page = |page| {
+            let vertices = rows.index.vertices_on(page);
+            let end = vertices.end.min(self.graph.manifest().vertices);
+            let count = (vertices.start..end).filter(|&v| wanted(v as u32)).count() as u64;
+            count * PAGE_BYTES as u64 / end.saturating_sub(vertices.start).max(1)
+        };
+        let every = (rows.index.len() / SAMPLED_PAGES).max(1);
+        (0..rows.index.len() as u64).step_by(every).map(of_page).sum::<u64>() * every as u64
     }
 
     /// Selects the pages that hold the neighbours of `vertices`, which ascend; `None` without rows.

@@ -9,9 +9,10 @@ use std::slice;
 use std::sync::atomic::AtomicU32;
 
 use bytemuck::Zeroable;
-use tiergraph_core::Result;
+use tiergraph_core::{Result, ThreadPool};
 
-use crate::{AlignedBuf, PAGE_BYTES};
+use crate::vec::fill;
+use crate::{AlignedBuf, PAGE_BYTES, as_atomic};
 
 /// An array of a fixed number of elements in an [`AlignedBuf`], on huge pages from 2 MiB on.
 ///
@@ -42,13 +43,20 @@ impl<T: Zeroable> Array<T> {
         Ok(Self::of(bytes, len))
     }
 
-    /// An array of the `len` elements `element(0)`, `element(1)` and so on.
+    /// An array of the `len` elements `element(0)`, `element(1)` and so on, written by `threads`.
     ///
     /// # Errors
-    /// As [`zeroed`](Self::zeroed).
-    pub fn from_fn(len: usize, mut element: impl FnMut(usize) -> T) -> Result<Self> {
+    /// As [`zeroed`](Self::zeroed), and where the system gives no more threads.
+    pub fn from_fn(
+        threads: &ThreadPool,
+        len: usize,
+        element: impl Fn(usize) -> T + Sync,
+    ) -> Result<Self>
+    where
+        T: Send,
+    {
         let mut array = Self::zeroed(len)?;
-        array.iter_mut().enumerate().for_each(|(i, to)| *to = element(i));
+        fill(threads, &mut array, element)?;
         Ok(array)
     }
 
@@ -76,11 +84,7 @@ impl<T: Zeroable> Array<T> {
 impl Array<u32> {
     /// The elements, to be written by several threads at once.
     pub fn as_atomic(&mut self) -> &[AtomicU32] {
-        let elements: &mut [u32] = self;
-        let (start, len) = (elements.as_mut_ptr().cast::<AtomicU32>(), elements.len());
-        // SAFETY: an `AtomicU32` has the size and the bits of a `u32`, and its alignment, which a page's
-        // boundary has; `&mut self` makes this the only way to the elements while it is borrowed.
-        unsafe { slice::from_raw_parts(start, len) }
+        as_atomic(self)
     }
 }
 

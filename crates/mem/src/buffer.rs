@@ -6,7 +6,8 @@
 //! So single buffers from 2 MiB on, and [batches](AlignedBuf::batch) of smaller ones together, are
 //! anonymous mappings that start on a huge-page boundary and ask for huge pages
 //! (`MADV_HUGEPAGE`). The request is advice; where the kernel has no huge page to give, the mapping
-//! works on 4 KiB pages. Everything else comes from the allocator at 4 KiB alignment.
+//! works on 4 KiB pages. From 16 MiB on they may be kept when they are freed
+//! ([`Keeping`](crate::Keeping)). Everything else comes from the allocator at 4 KiB alignment.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -19,6 +20,8 @@ use std::slice;
 use std::sync::Arc;
 
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
+
+use crate::large;
 
 /// Bytes of a page, the unit of direct reads: buffers start at multiples of it and are multiples long.
 pub const PAGE_BYTES: usize = 4096;
@@ -137,7 +140,7 @@ impl AlignedBuf {
     }
 }
 
-/// Anonymous memory from a huge-page boundary on, unmapped when the last buffer in it drops.
+/// Anonymous memory from a huge-page boundary on, freed when the last buffer in it drops.
 struct Mapping {
     start: NonNull<u8>,
     len: usize,
@@ -150,7 +153,17 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn new(len: usize) -> Result<Arc<Self>> {
-        map(len).map(|start| Arc::new(Self { start, len }))
+        let refused = |e: io::Error| too_large(len).source(e);
+        let start = match Self::is_block(len) {
+            true => large::take_zeroed(len.next_multiple_of(HUGE_PAGE_BYTES)),
+            false => large::map(len),
+        };
+        Ok(Arc::new(Self { start: start.map_err(refused)?, len }))
+    }
+
+    /// Whether a mapping of `len` bytes is a large block, which may be kept when it is freed.
+    fn is_block(len: usize) -> bool {
+        (large::LEAST_BYTES..=isize::MAX as usize).contains(&len)
     }
 
     /// The buffer of `len` bytes at `offset`. The callers above make each byte part of one buffer
@@ -171,7 +184,11 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        unmap(self.start.as_ptr(), self.len);
+        match Self::is_block(self.len) {
+            // SAFETY: `new` took it, and the last buffer in it is gone.
+            true => unsafe { large::give(self.start, self.len.next_multiple_of(HUGE_PAGE_BYTES)) },
+            false => large::unmap(self.start, self.len),
+        }
     }
 }
 
@@ -181,36 +198,6 @@ fn allocate(len: usize) -> Result<AlignedBuf> {
     // SAFETY: the layout's size is not zero.
     let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(|| too_large(len))?;
     Ok(AlignedBuf { start, len, owner: None, is_locked: false, attached: None })
-}
-
-/// Maps `len` zero bytes from a huge-page boundary on: maps one huge page too many and gives the
-/// ends back.
-fn map(len: usize) -> Result<NonNull<u8>> {
-    let span = len.checked_add(HUGE_PAGE_BYTES - PAGE_BYTES).ok_or_else(|| too_large(len))?;
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing else.
-    let base = unsafe { libc::mmap(ptr::null_mut(), span, protection, flags, -1, 0) };
-    if base == libc::MAP_FAILED {
-        return Err(too_large(len).source(io::Error::last_os_error()));
-    }
-    let base = base.cast::<u8>();
-    let head = base.align_offset(HUGE_PAGE_BYTES);
-    // SAFETY: `head + len <= span`, because `head` is a multiple of a page below a huge page.
-    let (start, end) = unsafe { (base.add(head), base.add(head + len)) };
-    unmap(base, head);
-    unmap(end, span - head - len);
-    // SAFETY: `start..start + len` is ours. A refusal leaves ordinary pages, which is correct.
-    unsafe { libc::madvise(start.cast(), len, libc::MADV_HUGEPAGE) };
-    NonNull::new(start).ok_or_else(|| too_large(len))
-}
-
-/// Gives `len` bytes (whole pages, perhaps none) of a mapping made by [`map`] back.
-fn unmap(start: *mut u8, len: usize) {
-    if len > 0 {
-        // SAFETY: the callers pass parts of their own mapping that nothing refers to.
-        unsafe { libc::munmap(start.cast(), len) };
-    }
 }
 
 impl Drop for AlignedBuf {

@@ -2,7 +2,11 @@
 //! them.
 #![allow(unsafe_code)]
 
+use std::slice;
+use std::sync::atomic::AtomicU32;
+
 use bytemuck::Zeroable;
+use tiergraph_core::{Result, ThreadPool};
 
 use crate::HUGE_PAGE_BYTES;
 
@@ -17,17 +21,52 @@ pub fn zeroed_vec<T: Zeroable>(len: usize) -> Vec<T> {
     values
 }
 
-/// A `Vec`, on huge pages if it is large, of the `len` elements `element(0)`, `element(1)` and so on.
+/// A `Vec`, on huge pages if it is large, of the `len` elements `element(0)`, `element(1)` and so on,
+/// written by `threads`.
 ///
 /// ```
-/// assert_eq!(tiergraph_mem::vec_from_fn(3, |i| i * i), [0, 1, 4]);
+/// # use tiergraph_core::ThreadPool;
+/// assert_eq!(tiergraph_mem::vec_from_fn(&ThreadPool::new(2), 3, |i| i * i)?, [0, 1, 4]);
+/// # Ok::<(), tiergraph_core::Error>(())
 /// ```
-pub fn vec_from_fn<T>(len: usize, element: impl FnMut(usize) -> T) -> Vec<T> {
-    let mut values = Vec::with_capacity(len);
-    advise(&mut values);
-    values.extend((0..len).map(element));
-    values
+///
+/// # Errors
+/// Where the system gives no more threads.
+pub fn vec_from_fn<T: Zeroable + Send>(
+    threads: &ThreadPool,
+    len: usize,
+    element: impl Fn(usize) -> T + Sync,
+) -> Result<Vec<T>> {
+    let mut values = zeroed_vec(len);
+    fill(threads, &mut values, element)?;
+    Ok(values)
 }
+
+/// Writes `element(i)` to each place `i` of `values`, on `threads`: the first touch of memory, which is
+/// most of it, takes one thread much longer where a virtual machine's host has to find the memory.
+pub(crate) fn fill<T: Send>(
+    threads: &ThreadPool,
+    values: &mut [T],
+    element: impl Fn(usize) -> T + Sync,
+) -> Result<()> {
+    let of_part = (HUGE_PAGE_BYTES / size_of::<T>().max(1)).max(1);
+    threads.share(values.chunks_mut(of_part).enumerate(), |_, parts| {
+        for (number, part) in parts {
+            part.iter_mut().zip(number * of_part..).for_each(|(to, i)| *to = element(i));
+        }
+    })?;
+    Ok(())
+}
+
+/// Numbers, to be written by several threads at once.
+pub fn as_atomic(values: &mut [u32]) -> &[AtomicU32] {
+    let (start, len) = (values.as_mut_ptr().cast::<AtomicU32>(), values.len());
+    // SAFETY: an `AtomicU32` has the size, the alignment and the bits of a `u32` (asserted below); `&mut`
+    // makes this the only way to the numbers while it is borrowed.
+    unsafe { slice::from_raw_parts(start, len) }
+}
+
+const _: () = assert!(align_of::<AtomicU32>() == align_of::<u32>());
 
 /// Asks for huge pages for what `values` has room for. A refusal leaves ordinary pages, which is
 /// correct.
@@ -48,11 +87,12 @@ mod tests {
 
     #[test]
     fn large_and_small_ones_hold_what_is_said() {
+        let threads = ThreadPool::new(3);
         for len in [0, 1, 5, HUGE_PAGE_BYTES / 4, 3 * HUGE_PAGE_BYTES + 7] {
             let mut zeroes = zeroed_vec::<u32>(len);
             assert!(zeroes.len() == len && zeroes.iter().all(|&v| v == 0));
             zeroes.iter_mut().zip(0..).for_each(|(v, i)| *v = i);
-            assert_eq!(zeroes, vec_from_fn(len, |i| i as u32));
+            assert_eq!(zeroes, vec_from_fn(&threads, len, |i| i as u32).unwrap());
             zeroes.extend([1; 1000]);
             assert_eq!(zeroes.len(), len + 1000);
         }

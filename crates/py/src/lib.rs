@@ -25,6 +25,11 @@ mod rows;
 mod sizes;
 
 use pyo3::prelude::*;
+use tiergraph_mem::LargeBlocks;
+
+/// Results are large `Vec`s, whose memory the next run takes again.
+#[global_allocator]
+static MEMORY: LargeBlocks = LargeBlocks;
 
 /// The module's contents, in the order of its contract.
 #[pymodule]

@@ -91,7 +91,7 @@ impl Gathering {
         if taken > self.sources.len() {
             return Ok(None);
         }
-        let mut ends = Array::from_fn(vertices, |_| AtomicU32::new(0))?;
+        let mut ends = Array::<AtomicU32>::zeroed(vertices)?;
         let sources = &mut self.sources[..taken];
         let mut arcs = self.arcs.as_part().split_at(taken).0;
         // Places that were not used go behind the last block.

@@ -124,11 +124,11 @@ impl Adjacency {
         };
         let degrees = graph.degrees().of(Direction::Out)?;
         let mut begin = 0u32;
-        let ends = Array::from_fn(degrees.len(), |v| {
-            let own = begin;
-            begin = begin.wrapping_add(degrees[v]);
-            AtomicU32::new(own)
-        })?;
+        let mut ends = Array::<AtomicU32>::zeroed(degrees.len())?;
+        for (end, &degree) in ends.iter_mut().zip(&degrees) {
+            *end.get_mut() = begin;
+            begin = begin.wrapping_add(degree);
+        }
         let lists = Filling { ends, arcs: Stored::new(arcs as usize, weights)? };
         lists.fill(graph)?;
         lists.check(graph, &degrees)?;

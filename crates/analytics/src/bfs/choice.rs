@@ -6,7 +6,7 @@
 
 use tiergraph_graph::{Direction, RawSelection, RowSelection};
 
-use super::{Frontier, Search, UNREACHED};
+use super::{Frontier, LIST_SHARE, Search, UNREACHED};
 
 /// Random pages cost about this many times as much a byte as whole blocks.
 const RANDOM_COST: u64 = 2;
@@ -54,7 +54,7 @@ impl Search<'_> {
         let can_pull = graph.rows(Direction::In).is_stored();
         let push_bound = if can_pull { best.0.min(pull_work * 8) } else { best.0 };
         if graph.rows(Direction::Out).is_stored()
-            && frontier.count as u64 * LEAST_LIST * PUSH_COST < push_bound
+            && self.least_lists(frontier) * PUSH_COST < push_bound
             && let Some(rows) = graph.rows(Direction::Out).select(self.sorted(frontier))
         {
             let cost = rows.missing_bytes() * RANDOM_COST + rows.list_bytes() * PUSH_COST;
@@ -85,6 +85,17 @@ impl Search<'_> {
             }
         }
         best.1
+    }
+
+    /// Bytes that the lists of the frontier take at least: of a large frontier, about what they take, which is
+    /// found sooner than the frontier is listed.
+    fn least_lists(&self, frontier: &Frontier) -> u64 {
+        if frontier.list.is_some() || frontier.count < self.with_arcs / LIST_SHARE {
+            return frontier.count as u64 * LEAST_LIST;
+        }
+        self.graph
+            .rows(Direction::Out)
+            .sampled_list_bytes(|v| (v as usize) < self.depth.len() && self.depth(v) == self.level)
     }
 
     /// Selects pages with the in-neighbours of unvisited vertices; `None` in a graph without such rows.

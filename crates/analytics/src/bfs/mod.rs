@@ -24,7 +24,7 @@ use std::time::Instant;
 use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Direction, Graph, NearLists, PassStats};
-use tiergraph_mem::{Array, MemoryPlan, Reservation, vec_from_fn};
+use tiergraph_mem::{Array, MemoryPlan, Reservation, as_atomic, vec_from_fn};
 
 use crate::edge_map::stored_once;
 use crate::report::{Run, RunReport};
@@ -64,7 +64,9 @@ fn search(
     let mut state = graph.memory().reserve_all(&plan)?;
     state.shrink_to(state_bytes);
     let pages = graph.memory().budget().count(pages_bytes);
-    let depth = Array::from_fn(with_state(graph, source), |_| AtomicU32::new(UNREACHED))?;
+    let depth = Array::from_fn(graph.thread_pool(), with_state(graph, source), |_| {
+        AtomicU32::new(UNREACHED)
+    })?;
     depth[source as usize].store(0, Ordering::Relaxed);
     let (mut search, residual) = Search::new(graph, depth, 0)?;
     let mut run = Run::start(graph, "bfs", 0, progress);
@@ -112,14 +114,15 @@ pub(crate) fn finish(
 
 /// Distances in the user's order; vertices beyond `depth` have no arcs.
 fn in_user_order(graph: &Graph, depth: &[AtomicU32]) -> Result<Vec<u32>> {
-    let out = vec_from_fn(graph.vertices(), |_| AtomicU32::new(UNREACHED));
+    let mut out = vec_from_fn(graph.thread_pool(), graph.vertices(), |_| UNREACHED)?;
+    let places = as_atomic(&mut out);
     graph.order().for_each_position(depth.len(), |v, position| {
         let distance = depth.get(v).map_or(UNREACHED, |depth| depth.load(Ordering::Relaxed));
-        if let Some(to) = out.get(position).filter(|_| distance != UNREACHED) {
+        if let Some(to) = places.get(position).filter(|_| distance != UNREACHED) {
             to.store(distance, Ordering::Relaxed);
         }
     })?;
-    Ok(out.into_iter().map(AtomicU32::into_inner).collect())
+    Ok(out)
 }
 
 /// The frontier of a search: the vertices whose depth is the level. Most levels need no list of them.

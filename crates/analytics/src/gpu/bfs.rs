@@ -92,7 +92,7 @@ pub fn bfs(
             run.count_frontier(pages.as_ref().map(FrontierPages::reads));
             drop((pages, passes, search));
             let _lists = graph.memory().reserve(state, "the distances and the frontier")?;
-            let depth = Array::from_fn(n, |v| AtomicU32::new(depth[v]))?;
+            let depth = Array::from_fn(graph.thread_pool(), n, |v| AtomicU32::new(depth[v]))?;
             let distances = finish(graph, depth, level + 1, &mut run)?;
             return Ok((distances, run.finish(true)?));
         }

@@ -3,7 +3,7 @@
 //! But for labels, a list has each neighbour once, ascending, whichever way edges lead. Results are those of the CPU,
 //! number by number. Where the lists do not fit, nothing is done, and the caller is told why.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use serde_json::json;
 use tiergraph_core::{Progress, Result};
@@ -11,7 +11,7 @@ use tiergraph_format::manifest::Order;
 use tiergraph_gpu::DeviceBuf;
 use tiergraph_gpu::kernels::{Closed, CoreKernels, LabelKernels, TriangleKernels};
 use tiergraph_graph::Graph;
-use tiergraph_mem::{Array, zeroed_vec};
+use tiergraph_mem::{Array, as_atomic, zeroed_vec};
 
 use super::Gpu;
 use super::device_cache::Listed;
@@ -87,7 +87,7 @@ fn close(
     let of = stream.download(&closed, n)?;
     run.iteration("intersect", of.iter().sum::<u64>() as f64 / 3.0);
     let report = run.finish(true)?;
-    let closed = Array::from_fn(n, |v| of[v])?;
+    let closed = Array::from_fn(graph.thread_pool(), n, |v| of[v])?;
     Ok(Ok(WedgesClosed { closed, neighbors: stream.download(&neighbors, n)?, report }))
 }
 
@@ -175,12 +175,10 @@ pub fn label_propagation(
         Err(why) => return Ok(Err(why)),
     };
     let mut own: Vec<u32> = zeroed_vec(n);
-    let places = Array::from_fn(n, |_| AtomicU32::new(0))?;
+    let places = as_atomic(&mut own);
     graph.order().for_each_position(n, |v, position| {
         places[v].store(position as u32, Ordering::Relaxed);
     })?;
-    own.iter_mut().zip(&*places).for_each(|(own, place)| *own = place.load(Ordering::Relaxed));
-    drop(places);
     let mut done = [0u64];
     run.resume(&json!({ "iterations": iterations }), |from| {
         from.array(&mut done)?;

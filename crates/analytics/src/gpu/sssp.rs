@@ -77,11 +77,11 @@ pub fn sssp(
             let reached = passes.download(&distance, n)?;
             drop((passes, distance));
             let active = ActiveTiles::of(&flags, log2);
-            let distances = Distances::new(n, |v| reached[v])?;
+            let distances = Distances::new(graph.thread_pool(), n, |v| reached[v])?;
             drop(reached);
             near.finish(graph, &distances, |v| active.has(v), &mut run)?;
             let report = run.finish(true)?;
-            let reached = distances.to_vec();
+            let reached = distances.to_vec(graph.thread_pool())?;
             drop(distances);
             return Ok((graph.order().to_user(reached, 1)?, report));
         }

@@ -25,6 +25,9 @@ use crate::edge_map::{Chunks, chunk_log2, padded};
 use crate::report::{Run, RunReport};
 use sums::PullSum;
 
+/// Vertices that a thread takes at a time.
+const PART: usize = 1 << 16;
+
 /// Options of PageRank.
 #[derive(Debug, Clone, Serialize)]
 pub struct PageRank {
@@ -75,22 +78,24 @@ pub fn pagerank(
     let mut walk = Walk::new(graph, options)?;
     let (linked, len) = (walk.linked, padded(graph, walk.linked));
     let _state = graph.memory().reserve_all(&memory(graph, linked))?;
-    let mut degrees = graph.degrees().of(Direction::Out)?;
-    degrees.truncate(linked);
-    degrees.shrink_to_fit();
+    let degrees = graph.degrees().of_first(Direction::Out, linked)?;
     let x = Array::zeroed(len)?;
     let y = Chunks::zeroed(linked, 1, chunk_log2(graph))?;
     let mut state = OnCpu { graph, pull: PullSum::new(graph)?, degrees, x, y };
     graph.memory().plan_residency();
-    let sums = start(&mut state.x, &state.degrees, &walk.teleport);
+    let threads = graph.thread_pool();
+    let sums = start(threads, &mut state.x, &state.degrees, &walk.teleport)?;
     let mut run = Run::start(graph, "pagerank", options.iterations as u64, progress);
     let converged = walk.iterate(&mut run, sums, &mut state)?;
     let report = run.finish(converged)?;
-    let OnCpu { mut x, degrees, .. } = state;
+    let OnCpu { mut x, y, degrees, .. } = state;
+    drop(y);
     let ranks = &mut x[..linked];
-    for (rank, &degree) in ranks.iter_mut().zip(&degrees) {
-        *rank *= degree.max(1) as f32;
-    }
+    threads.share(ranks.chunks_mut(PART).zip(degrees.chunks(PART)), |_, parts| {
+        for (rank, &degree) in parts.flat_map(|(ranks, degrees)| ranks.iter_mut().zip(degrees)) {
+            *rank *= degree.max(1) as f32;
+        }
+    })?;
     let isolated = walk.isolated_rank();
     let ranks = graph
         .order()
@@ -327,15 +332,26 @@ impl Jump<'_> {
 }
 
 /// Fills `x` with each vertex's first rank over its degree, or its rank where it has no out-arc.
-fn start(x: &mut [f32], degrees: &[u32], teleport: &Teleport) -> Sums {
-    let mut sinks = 0.0;
-    teleport.each(0, degrees.len(), |v, p| {
-        x[v] = (p / f64::from(degrees[v].max(1))) as f32;
-        if degrees[v] == 0 {
-            sinks += p;
+fn start(
+    threads: &ThreadPool,
+    x: &mut [f32],
+    degrees: &[u32],
+    teleport: &Teleport,
+) -> Result<Sums> {
+    let parts = x.chunks_mut(PART).zip(degrees.chunks(PART)).enumerate();
+    let sinks = threads.share(parts, |_, parts| {
+        let mut sinks = 0.0;
+        for (number, (x, degrees)) in parts {
+            teleport.each(number * PART, degrees.len(), |v, p| {
+                x[v] = (p / f64::from(degrees[v].max(1))) as f32;
+                if degrees[v] == 0 {
+                    sinks += p;
+                }
+            });
         }
-    });
-    Sums { sinks, change: 0.0 }
+        sinks
+    })?;
+    Ok(Sums { sinks: sinks.into_iter().sum(), change: 0.0 })
 }
 
 /// Makes the next ranks from the sums in `y`, which it sets to zero.

@@ -51,10 +51,10 @@ pub fn harmonic(
     let degrees = ListDegrees::read(graph, Side::In)?;
     let words = registers / WORD;
     let mut now = first_counters(graph, registers, seed)?;
-    let mut next = Array::from_fn(n * words, |_| AtomicU64::new(0))?;
+    let mut next = Array::<AtomicU64>::zeroed(n * words)?;
     // As bits of floats: the sizes of balls, and the sums.
-    let mut sizes = Array::from_fn(n, |_| AtomicU64::new(1f64.to_bits()))?;
-    let mut sums = Array::from_fn(n, |_| AtomicU64::new(0))?;
+    let mut sizes = Array::from_fn(graph.thread_pool(), n, |_| AtomicU64::new(1f64.to_bits()))?;
+    let mut sums = Array::<AtomicU64>::zeroed(n)?;
     let mut changed = Flags::all(n);
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
@@ -123,7 +123,8 @@ pub fn harmonic(
     }
     let report = run.finish(true)?;
     drop((rows, now, next));
-    let harmonic = vec_from_fn(n, |v| f64::from_bits(sums[v].load(Ordering::Relaxed)));
+    let harmonic =
+        vec_from_fn(graph.thread_pool(), n, |v| f64::from_bits(sums[v].load(Ordering::Relaxed)))?;
     let harmonic = graph.order().to_user(harmonic, 1)?;
     Ok((Closeness::new(harmonic, &pairs), report))
 }
@@ -161,7 +162,7 @@ pub(crate) fn first_counters(
     seed: u64,
 ) -> Result<Array<AtomicU64>> {
     let (n, words) = (graph.vertices(), registers / WORD);
-    let counters = Array::from_fn(n * words, |_| AtomicU64::new(0))?;
+    let counters = Array::<AtomicU64>::zeroed(n * words)?;
     graph.order().for_each_position(n, |v, position| {
         let random = mix(mix(seed) ^ mix(position as u64 + 1));
         let (register, rest) = (random as usize % registers, random >> registers.ilog2());

@@ -6,7 +6,7 @@
 //! distances; what lies behind it waits in one list, out of which the next window is filled. How wide
 //! buckets are decides the seconds only.
 
-use tiergraph_core::Result;
+use tiergraph_core::{Result, ThreadPool};
 use tiergraph_mem::{Array, prefetch};
 
 /// How many buckets the window has. One list more has the vertices behind the window.
@@ -51,11 +51,12 @@ impl Buckets {
     /// # Errors
     /// The system has no such amount of memory.
     pub(super) fn new(
+        threads: &ThreadPool,
         vertices: usize,
         delta: f64,
-        distance: impl Fn(usize) -> f64,
+        distance: impl Fn(usize) -> f64 + Sync,
     ) -> Result<Self> {
-        let nodes = Array::from_fn(vertices + BUCKETS + 1, |i| match i < vertices {
+        let nodes = Array::from_fn(threads, vertices + BUCKETS + 1, |i| match i < vertices {
             true => Node { distance: distance(i), next: NONE, before: NONE },
             false => Node { distance: 0.0, next: i as u32, before: i as u32 },
         })?;
@@ -193,7 +194,8 @@ mod tests {
         let n = 10_000;
         for (delta, spread) in [(1.0, 1.0), (1e-3, 1e6), (5.0, 0.0), (1e-300, 1e300)] {
             let distance = |v: usize| (v * 7919 % n) as f64 * spread;
-            let mut buckets = Buckets::new(n, delta, |_| f64::INFINITY).unwrap();
+            let mut buckets =
+                Buckets::new(&ThreadPool::new(1), n, delta, |_| f64::INFINITY).unwrap();
             for v in 0..n {
                 buckets.nodes[v].distance = distance(v) * 2.0 + 1.0;
                 buckets.push(v as u32);
@@ -215,7 +217,7 @@ mod tests {
     /// Several vertices may be out before the arcs of the first are relaxed.
     #[test]
     fn what_falls_before_the_present_bucket_is_not_lost() {
-        let mut buckets = Buckets::new(4, 1.0, |_| f64::INFINITY).unwrap();
+        let mut buckets = Buckets::new(&ThreadPool::new(2), 4, 1.0, |_| f64::INFINITY).unwrap();
         for (v, distance) in [(0, 0.0), (1, 900.0), (2, 2000.0)] {
             buckets.nodes[v as usize].distance = distance;
             buckets.push(v);
@@ -232,7 +234,7 @@ mod tests {
     #[test]
     fn what_is_lowered_moves() {
         let distance = |v| if v == 0 { 0.0 } else { f64::INFINITY };
-        let mut buckets = Buckets::new(3, 1.0, distance).unwrap();
+        let mut buckets = Buckets::new(&ThreadPool::new(2), 3, 1.0, distance).unwrap();
         buckets.push(0);
         assert!(buckets.advance());
         assert_eq!(buckets.pop(), Some(0));

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
-use tiergraph_core::{Progress, Result};
+use tiergraph_core::{Progress, Result, ThreadPool};
 use tiergraph_graph::{Graph, TileSelection};
 use tiergraph_mem::{Array, vec_from_fn};
 
@@ -38,8 +38,9 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     let n = with_state(graph, source);
     // Those in the graph's order, and the result.
     let _state = graph.memory().reserve((n + graph.vertices()) as u64 * 8, "the distances")?;
-    let mut distances =
-        Distances::new(n, |v| if v == source as usize { 0.0 } else { f64::INFINITY })?;
+    let mut distances = Distances::new(graph.thread_pool(), n, |v| {
+        if v == source as usize { 0.0 } else { f64::INFINITY }
+    })?;
     graph.memory().plan_residency();
     let log2 = chunk_log2(graph);
     let (mut active, mut next) = (ActiveTiles::none(n, log2), ActiveTiles::none(n, log2));
@@ -85,7 +86,7 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
         }
     }
     let report = run.finish(true)?;
-    let reached = distances.to_vec();
+    let reached = distances.to_vec(graph.thread_pool())?;
     drop(distances);
     let of = |v: usize| slice::from_ref(reached.get(v).unwrap_or(&f64::INFINITY));
     Ok((graph.order().in_user(1, of)?, report))
@@ -241,13 +242,20 @@ pub(crate) struct Distances(Array<AtomicU64>);
 impl Distances {
     /// # Errors
     /// The system has no such amount of memory.
-    pub(crate) fn new(vertices: usize, distance: impl Fn(usize) -> f64) -> Result<Self> {
-        Array::from_fn(vertices, |v| AtomicU64::new(distance(v).to_bits())).map(Self)
+    pub(crate) fn new(
+        threads: &ThreadPool,
+        vertices: usize,
+        distance: impl Fn(usize) -> f64 + Sync,
+    ) -> Result<Self> {
+        Array::from_fn(threads, vertices, |v| AtomicU64::new(distance(v).to_bits())).map(Self)
     }
 
     /// The distances of all vertices.
-    pub(crate) fn to_vec(&self) -> Vec<f64> {
-        vec_from_fn(self.0.len(), |v| self.get(v as u32))
+    ///
+    /// # Errors
+    /// The system gives no more threads.
+    pub(crate) fn to_vec(&self, threads: &ThreadPool) -> Result<Vec<f64>> {
+        vec_from_fn(threads, self.0.len(), |v| self.get(v as u32))
     }
 
     #[inline(always)]

@@ -121,7 +121,8 @@ impl Near {
         run: &mut Run<'_>,
     ) -> Result<()> {
         let n = distances.0.len();
-        let mut buckets = Buckets::new(n, self.width, |v| distances.get(v as u32))?;
+        let mut buckets =
+            Buckets::new(graph.thread_pool(), n, self.width, |v| distances.get(v as u32))?;
         for v in 0..n as u32 {
             if is_active(v) && buckets.distance(v) < f64::INFINITY {
                 buckets.push(v);

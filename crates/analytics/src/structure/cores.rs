@@ -38,9 +38,11 @@ pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>,
     let degrees = ListDegrees::read(graph, Side::Both)?;
     let most = largest_possible(&degrees, n);
     let mut bounds = Bounds {
-        of: Array::from_fn(n, |v| AtomicU32::new(degrees.all(v as u32).min(most) as u32))?,
+        of: Array::from_fn(graph.thread_pool(), n, |v| {
+            AtomicU32::new(degrees.all(v as u32).min(most) as u32)
+        })?,
         // No vertex is sure of its bound.
-        support: Array::from_fn(n, |_| AtomicI32::new(0))?,
+        support: Array::<AtomicI32>::zeroed(n)?,
         fell: AtomicU64::new(0),
     };
     // For each worker, how many neighbours have each bound.
@@ -67,7 +69,7 @@ pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>,
     }
     let report = run.finish(true)?;
     drop(rows);
-    let cores = vec_from_fn(n, |v| bounds.of[v].load(Ordering::Relaxed));
+    let cores = vec_from_fn(graph.thread_pool(), n, |v| bounds.of[v].load(Ordering::Relaxed))?;
     Ok((graph.order().to_user(cores, 1)?, report))
 }
 
@@ -85,7 +87,8 @@ pub fn k_core(graph: &Graph, k: u32, progress: &dyn Progress) -> Result<(Vec<u32
     let mut rows = RowMap::new(graph, &degrees)?.simple();
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "kcore", 0, progress).with_passes_of(rows.round_bytes());
-    let mut left = Array::from_fn(n, |v| AtomicU32::new(degrees.all(v as u32) as u32))?;
+    let mut left =
+        Array::from_fn(graph.thread_pool(), n, |v| AtomicU32::new(degrees.all(v as u32) as u32))?;
     let (mut gone, mut going) = (Flags::none(n), Flags::none(n));
     let is_resumed = run.resume(&json!({ "k": k }), |from| {
         from.array(&mut left)?;
@@ -134,7 +137,7 @@ pub fn k_core(graph: &Graph, k: u32, progress: &dyn Progress) -> Result<(Vec<u32
     }
     let report = run.finish(true)?;
     drop((rows, left));
-    let cores = vec_from_fn(n, |v| if gone.has(v as u32) { 0 } else { k });
+    let cores = vec_from_fn(graph.thread_pool(), n, |v| if gone.has(v as u32) { 0 } else { k })?;
     Ok((graph.order().to_user(cores, 1)?, report))
 }
 

@@ -108,7 +108,7 @@ pub(crate) fn priorities(
     priority: impl Fn(u32, u64) -> u64 + Sync,
 ) -> Result<Array<AtomicU64>> {
     let n = graph.vertices();
-    let priorities = Array::from_fn(n, |_| AtomicU64::new(0))?;
+    let priorities = Array::<AtomicU64>::zeroed(n)?;
     graph.order().for_each_position(n, |v, position| {
         if let Some(own) = priorities.get(v) {
             own.store(priority(v as u32, position as u64), Ordering::Relaxed);
@@ -135,7 +135,7 @@ fn decide(
         .and("the workers' lists", workers * RowMap::longest(graph, Side::Both)? * 8);
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Both)?;
-    let mut states = Array::from_fn(n, |_| AtomicU32::new(OPEN))?;
+    let mut states = Array::from_fn(graph.thread_pool(), n, |_| AtomicU32::new(OPEN))?;
     let priorities = priorities(graph, priority)?;
     let rank = |v: u32| (priorities[v as usize].load(Ordering::Relaxed), v);
     let scratch = PerWorker::new((0..workers).map(|_| Vec::new()));
@@ -188,7 +188,7 @@ fn decide(
     let report = run.finish(true)?;
     // What results need is less than what is done with.
     drop((rows, priorities));
-    let decided = vec_from_fn(n, |v| state(v as u32));
+    let decided = vec_from_fn(graph.thread_pool(), n, |v| state(v as u32))?;
     drop(states);
     Ok((graph.order().to_user(decided, 1)?, report))
 }

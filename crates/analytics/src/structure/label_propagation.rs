@@ -41,11 +41,11 @@ pub fn label_propagation(
         rows_memory.and("the labels", labels_bytes).and("the workers' counts", workers * longest);
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Both)?;
-    let labels = Array::from_fn(n, |_| AtomicU32::new(0))?;
+    let labels = Array::<AtomicU32>::zeroed(n)?;
     graph.order().for_each_position(n, |v, position| {
         labels[v].store(position as u32, Ordering::Relaxed);
     })?;
-    let next = Array::from_fn(n, |_| AtomicU32::new(0))?;
+    let next = Array::<AtomicU32>::zeroed(n)?;
     let mut both = [labels, next];
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
@@ -89,7 +89,7 @@ pub fn label_propagation(
     let report = run.finish(converged)?;
     let [labels, next] = both;
     drop((rows, next));
-    let labels = vec_from_fn(n, |v| labels[v].load(Ordering::Relaxed));
+    let labels = vec_from_fn(graph.thread_pool(), n, |v| labels[v].load(Ordering::Relaxed))?;
     Ok((graph.order().to_user(labels, 1)?, report))
 }
 

@@ -32,7 +32,7 @@ pub fn mutual(graph: &Graph, progress: &dyn Progress) -> Result<(Mutual, RunRepo
         .and("the workers' lists", workers * RowMap::longest(graph, Side::Both)? * 8);
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Both)?;
-    let counts = Array::from_fn(n, |_| AtomicU32::new(0))?;
+    let counts = Array::<AtomicU32>::zeroed(n)?;
     let all = AtomicU64::new(0);
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
@@ -57,7 +57,7 @@ pub fn mutual(graph: &Graph, progress: &dyn Progress) -> Result<(Mutual, RunRepo
     )?;
     run.iteration("pass", 0.0);
     let report = run.finish(true)?;
-    let of = vec_from_fn(n, |v| counts[v].load(Ordering::Relaxed));
+    let of = vec_from_fn(graph.thread_pool(), n, |v| counts[v].load(Ordering::Relaxed))?;
     mutual_of(graph, of, all.into_inner(), report)
 }
 

@@ -156,8 +156,7 @@ struct Found {
 
 impl Found {
     fn new(pairs: usize, values: Values) -> Result<Self> {
-        let zeros = || Array::from_fn(pairs, |_| AtomicU64::new(0));
-        Ok(Self { values, sums: zeros()?, neighbors: zeros()? })
+        Ok(Self { values, sums: Array::zeroed(pairs)?, neighbors: Array::zeroed(pairs)? })
     }
 
     /// Compares the list of a vertex with the others of its pairs, which `held` gives by their numbers. `marks`

@@ -77,6 +77,7 @@ struct WithFound {
 
 /// Opens the graph in the directory `path`.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the contract of `_native.pyi`")]
 pub(crate) fn open(
     py: Python<'_>,
     path: PathBuf,
@@ -85,6 +86,7 @@ pub(crate) fn open(
     threads: Option<usize>,
     modelled: Option<f64>,
     device: DeviceOptions,
+    keep_freed: bool,
 ) -> PyResult<Graph> {
     Call::new(None).run(py, || {
         let engine: EngineChoice = io.parse()?;
@@ -102,6 +104,7 @@ pub(crate) fn open(
             factory,
             unchecked,
             refuse_later: true,
+            keep_freed,
             ..OpenOptions::default()
         };
         let opened = OfProcess::new(Mutex::new(Opened::open(&path, &options)?));

@@ -131,7 +131,7 @@ pub fn communities(
     for (v, &own) in community.iter().enumerate().rev() {
         first[own as usize] = v as u32;
     }
-    let roots = vec_from_fn(n, |v| first[community[v] as usize]);
+    let roots = vec_from_fn(graph.thread_pool(), n, |v| first[community[v] as usize])?;
     let labels = canonical_labels(graph, |v| roots[v])?;
     Ok((Found { labels, modularity }, report))
 }

@@ -67,7 +67,7 @@ impl Network {
         }
         starts.push(u32::try_from(end).map_err(|_| too_many(graph))?);
         let mut targets = Array::<u32>::zeroed(end as usize)?;
-        let weights = Array::from_fn(end as usize, |_| AtomicU64::new(0))?;
+        let weights = Array::<AtomicU64>::zeroed(end as usize)?;
         let next: Vec<AtomicU32> = starts.iter().map(|&start| AtomicU32::new(start)).collect();
         let slots = targets.as_atomic();
         let put = |v: u32, target: u32, weight: f64| {
@@ -98,7 +98,7 @@ impl Network {
             |()| Ok(()),
         )?;
         Ok(Self {
-            weights: Array::from_fn(end as usize, |i| {
+            weights: Array::from_fn(graph.thread_pool(), end as usize, |i| {
                 f64::from_bits(weights[i].load(Ordering::Relaxed))
             })?,
             starts,

@@ -38,7 +38,7 @@ pub fn scc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
     let search = (n as u64 * 20 + parts).max(graph.ids().of_positions_bytes());
     let plan = MemoryPlan::default().and("the search for components", search);
     let _state = graph.memory().reserve_all(&plan)?;
-    let mut labels = Array::from_fn(n, |v| v as u32)?;
+    let mut labels = Array::from_fn(graph.thread_pool(), n, |v| v as u32)?;
     let mut run;
     if !has_arcs || RowMap::fits(graph, Side::Out)? {
         let degrees = ListDegrees::read(graph, Side::Out)?;
@@ -58,11 +58,11 @@ pub fn scc(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>, RunRepor
     }
     let report = run.finish(true)?;
     // The first vertex of a component stands for it.
-    let mut first = Array::from_fn(n, |_| u32::MAX)?;
+    let mut first = Array::from_fn(graph.thread_pool(), n, |_| u32::MAX)?;
     for v in 0..n {
         let first = &mut first[labels[v] as usize];
         *first = (*first).min(v as u32);
     }
-    let labels = vec_from_fn(n, |v| first[labels[v] as usize]);
+    let labels = vec_from_fn(graph.thread_pool(), n, |v| first[labels[v] as usize])?;
     Ok((canonical_labels(graph, |v| labels[v])?, report))
 }

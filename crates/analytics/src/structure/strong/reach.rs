@@ -48,8 +48,8 @@ impl<'g> Parts<'g> {
             graph,
             part: Array::zeroed(n)?,
             count: 1,
-            flags: Array::from_fn(n, |_| AtomicU8::new(0))?,
-            leaving: Array::from_fn(n, |_| AtomicU32::new(0))?,
+            flags: Array::zeroed(n)?,
+            leaving: Array::zeroed(n)?,
             log2: chunk_log2(graph),
         })
     }

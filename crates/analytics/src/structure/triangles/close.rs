@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tiergraph_core::Result;
+use tiergraph_core::{Result, ThreadPool};
 use tiergraph_mem::Array;
 
 use super::forward::{Ahead, BOTH, Forward};
@@ -161,9 +161,9 @@ impl<const ARCS: bool> Closing<ARCS> {
     }
 
     /// The counts of every vertex.
-    pub(super) fn finish(mut self) -> Result<Array<u64>> {
-        let all = self.counts();
-        Array::from_fn(all.len(), |v| *all[v].get_mut())
+    pub(super) fn finish(mut self, threads: &ThreadPool) -> Result<Array<u64>> {
+        let all: &[AtomicU64] = self.counts();
+        Array::from_fn(threads, all.len(), |v| all[v].load(Ordering::Relaxed))
     }
 }
 

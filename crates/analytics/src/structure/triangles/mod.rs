@@ -72,7 +72,7 @@ pub(crate) fn clustering_of(graph: &Graph, found: WedgesClosed) -> Result<(Vec<f
         0.0 => 0.0,
         pairs => found.closed[v] as f64 * arcs / pairs,
     };
-    let shares = vec_from_fn(graph.vertices(), share);
+    let shares = vec_from_fn(graph.thread_pool(), graph.vertices(), share)?;
     Ok((graph.order().in_user(1, |v| std::slice::from_ref(&shares[v]))?, found.report))
 }
 
@@ -141,5 +141,5 @@ fn find<const ARCS: bool>(
         })?;
     }
     let report = run.finish(true)?;
-    Ok(WedgesClosed { closed: closing.finish()?, neighbors, report })
+    Ok(WedgesClosed { closed: closing.finish(graph.thread_pool())?, neighbors, report })
 }
