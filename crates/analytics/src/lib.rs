@@ -8,12 +8,14 @@
 
 mod adjacency;
 mod bfs;
+mod bits;
 mod checkpoint;
 mod components;
 mod edge_map;
 pub mod edges;
 mod flags;
 pub mod gpu;
+mod labels;
 mod pagerank;
 mod paths;
 mod per_worker;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tiergraph_cache::{BlockFile, BlockKey};
 use tiergraph_core::{ErrorKind, Result};
-use tiergraph_mem::{AlignedBuf, Budget, MemoryPlan, Reservation};
+use tiergraph_mem::{AlignedBuf, Budget, LARGE_BYTES, MemoryPlan, Reservation};
 
 use crate::Graph;
 use crate::open::{BLOCKS_IN_FLIGHT, MOST_HELD};
@@ -97,12 +97,15 @@ impl<'g> Memory<'g> {
         Ok(reservation)
     }
 
-    /// Bounds the memory of earlier runs that is kept by what a run reserves, whose place it takes: blocks
-    /// may take the rest.
+    /// Bounds the memory of earlier runs that is kept by what a run reserves, whose place it takes: resident
+    /// blocks may take the rest. Nothing is kept where arrays of vertices are no large blocks.
     fn bound_kept(self) {
         if let Some(keeping) = &self.graph.keeping {
             let state = self.graph.budget.used().saturating_sub(self.graph.opened.1.bytes());
-            keeping.keep_at_most(state);
+            // Half of the vertices may have no arcs, and no state; bits of vertices are no large blocks.
+            let of_vertices = self.graph.vertices() / 2 * size_of::<u32>();
+            let kept = if of_vertices >= LARGE_BYTES { state / 16 * 15 } else { 0 };
+            keeping.keep_at_most(kept);
         }
     }
 

@@ -209,6 +209,13 @@ impl<'g> Tiles<'g> {
         selection
     }
 
+    /// Bytes of a selection's requests whose block is not resident.
+    pub fn missing_bytes_of(self, selection: &TileSelection) -> u64 {
+        let is_missing =
+            |request: &&Request| request.key.is_none_or(|key| !self.graph.cache().contains(key));
+        selection.requests.iter().filter(is_missing).map(|request| request.len as u64).sum()
+    }
+
     /// The number of arcs in the selected segments.
     pub fn arcs_of(self, selection: &TileSelection) -> u64 {
         let arcs = |&segment: &u32| u64::from(self.segments()[segment as usize].arcs);

@@ -163,7 +163,7 @@ impl Mapping {
 
     /// Whether a mapping of `len` bytes is a large block, which may be kept when it is freed.
     fn is_block(len: usize) -> bool {
-        (large::LEAST_BYTES..=isize::MAX as usize).contains(&len)
+        (large::LARGE_BYTES..=isize::MAX as usize).contains(&len)
     }
 
     /// The buffer of `len` bytes at `offset`. The callers above make each byte part of one buffer

@@ -12,6 +12,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io;
+use std::process;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
@@ -19,8 +20,8 @@ use std::thread;
 
 use crate::{HUGE_PAGE_BYTES, PAGE_BYTES};
 
-/// Blocks are at least so large: each is whole huge pages, at most an eighth more than asked for.
-pub(crate) const LEAST_BYTES: usize = 16 << 20;
+/// Bytes of the smallest large block. Each is whole huge pages, at most an eighth more than asked for.
+pub const LARGE_BYTES: usize = 16 << 20;
 
 /// The most blocks that are kept.
 const MOST_KEPT: usize = 64;
@@ -99,17 +100,15 @@ unsafe impl GlobalAlloc for LargeBlocks {
 
 /// The length of the large block for a layout; `None` for one that the system allocator serves.
 fn large(layout: Layout) -> Option<usize> {
-    let is_large = layout.size() >= LEAST_BYTES && layout.align() <= HUGE_PAGE_BYTES;
+    let is_large = layout.size() >= LARGE_BYTES && layout.align() <= HUGE_PAGE_BYTES;
     is_large.then(|| layout.size().next_multiple_of(HUGE_PAGE_BYTES))
 }
 
-/// A block of `len` zero bytes, at least [`LEAST_BYTES`] and whole huge pages, or why the system has none.
+/// A block of `len` zero bytes, at least [`LARGE_BYTES`] and whole huge pages, or why the system has none.
 pub(crate) fn take_zeroed(len: usize) -> io::Result<NonNull<u8>> {
-    let (start, is_new) = BLOCKS.take(len)?;
-    if !is_new {
-        // SAFETY: the block was taken just now and is `len` bytes.
-        unsafe { start.write_bytes(0, len) };
-    }
+    let (start, used) = BLOCKS.take(len)?;
+    // SAFETY: the block was taken just now and has so many bytes.
+    unsafe { start.write_bytes(0, used) };
     Ok(start)
 }
 
@@ -199,20 +198,23 @@ impl Blocks {
         self.kept.try_lock().ok()
     }
 
-    /// A block of `len` bytes, whole huge pages, and whether it is new, and so of zeroes: the smallest that
-    /// is kept and large enough, or a new one.
-    fn take(&self, len: usize) -> io::Result<(NonNull<u8>, bool)> {
+    /// A block of `len` bytes, whole huge pages, and how many of its first bytes may be other than zero: the
+    /// smallest that is kept and large enough, or a new one, to which the pages of those that are kept move.
+    fn take(&self, len: usize) -> io::Result<(NonNull<u8>, usize)> {
         let left = self.count(len);
-        if let Some(mut kept) = self.kept() {
-            if let Some(start) = kept.take(len) {
-                return Ok((start, false));
-            }
-            kept.shrink_to(left);
+        let mut kept = self.kept();
+        if let Some(start) = kept.as_mut().and_then(|kept| kept.take(len)) {
+            return Ok((start, len));
         }
         let start = map(len).inspect_err(|_| {
             self.used.fetch_sub(len, Relaxed);
         })?;
-        Ok((start, true))
+        let moved = kept.map_or(0, |mut kept| {
+            let moved = kept.move_to(start, len);
+            kept.shrink_to(left);
+            moved
+        });
+        Ok((start, moved))
     }
 
     /// Counts `len` bytes more as used; returns how many may be kept beside those that are used.
@@ -267,17 +269,8 @@ impl Blocks {
             return Ok(start);
         }
         let to = map(new)?;
-        // SAFETY: both are mappings of the caller's and of ours, and do not overlap. The pages of the old
-        // one take the place of the first pages of the new one, none of which has been touched.
-        let moved = unsafe {
-            let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-            libc::mremap(start.as_ptr().cast(), old, old, flags, to.as_ptr())
-        };
-        if moved == libc::MAP_FAILED {
-            let error = io::Error::last_os_error();
-            unmap(to, new);
-            return Err(error);
-        }
+        // SAFETY: a block that the caller gives up, and the first bytes of a new one that is larger.
+        unsafe { move_pages(start, old, to) };
         let left = self.count(new - old);
         if let Some(mut kept) = self.kept() {
             kept.shrink_to(left);
@@ -287,6 +280,7 @@ impl Blocks {
 }
 
 impl Kept {
+    /// Takes `len` bytes of the smallest block that has so many.
     fn take(&mut self, len: usize) -> Option<NonNull<u8>> {
         let fits = |&at: &usize| self.len_of(at) >= len;
         let best = (0..self.count).filter(fits).min_by_key(|&at| self.len_of(at))?;
@@ -297,6 +291,26 @@ impl Kept {
             self.give(Block { start, len: block.len - len });
         }
         Some(block.start)
+    }
+
+    /// Moves the pages of kept blocks, the last first, to a new block of `len` bytes, from its start on, as far
+    /// as they reach; returns how far.
+    fn move_to(&mut self, start: NonNull<u8>, len: usize) -> usize {
+        let mut moved = 0;
+        while moved < len
+            && let Some(block) = self.count.checked_sub(1).and_then(|last| self.remove(last))
+        {
+            let part = block.len.min(len - moved);
+            // SAFETY: inside both blocks: nobody uses the pages, and those that they replace are new.
+            unsafe {
+                move_pages(block.start.add(block.len - part), part, start.add(moved));
+            }
+            moved += part;
+            if part < block.len {
+                self.give(Block { start: block.start, len: block.len - part });
+            }
+        }
+        moved
     }
 
     /// Keeps a block, as one with those beside it.
@@ -322,7 +336,16 @@ impl Kept {
     /// Gives the oldest blocks to the system until at most `bytes` are kept.
     fn shrink_to(&mut self, bytes: usize) {
         while self.bytes > bytes {
-            self.drop_oldest();
+            let excess = (self.bytes - bytes).next_multiple_of(HUGE_PAGE_BYTES);
+            match &mut self.blocks[0] {
+                Some(oldest) if oldest.len > excess => {
+                    oldest.len -= excess;
+                    self.bytes -= excess;
+                    // SAFETY: the end of the block, which it was just taken from.
+                    unmap(unsafe { oldest.start.add(oldest.len) }, excess);
+                }
+                _ => self.drop_oldest(),
+            }
         }
     }
 
@@ -343,6 +366,42 @@ impl Kept {
     fn len_of(&self, at: usize) -> usize {
         self.blocks[at].map_or(0, |block| block.len)
     }
+}
+
+/// Moves `len` bytes of pages to another place, in place of the pages there.
+///
+/// # Safety
+/// Both ranges are blocks of ours, or parts; nobody uses the bytes of either but the caller.
+unsafe fn move_pages(from: NonNull<u8>, len: usize, to: NonNull<u8>) {
+    // One huge page at a time: more may be of several mappings, which kernels before 6.17 do not move at once,
+    // and find out when the pages there are gone.
+    for offset in (0..len).step_by(HUGE_PAGE_BYTES) {
+        // SAFETY: inside the ranges.
+        let (from, to) = unsafe { (from.add(offset), to.add(offset)) };
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY: the caller's promise: both are mapped, are whole huge pages, and do not overlap.
+        let moved = unsafe {
+            let (from, to) = (from.as_ptr().cast(), to.as_ptr());
+            libc::mremap(from, HUGE_PAGE_BYTES, HUGE_PAGE_BYTES, flags, to)
+        };
+        if moved != libc::MAP_FAILED {
+            continue;
+        }
+        // The process has as many mappings as it may; or the system has no memory for its own tables, and the
+        // pages may be gone.
+        if !is_mapped(from) || !is_mapped(to) {
+            process::abort();
+        }
+        // SAFETY: both are there, and are the caller's.
+        unsafe { to.copy_from_nonoverlapping(from, HUGE_PAGE_BYTES) };
+        unmap(from, HUGE_PAGE_BYTES);
+    }
+}
+
+/// Whether all of a huge page from `start` on is mapped.
+fn is_mapped(start: NonNull<u8>) -> bool {
+    // SAFETY: of anonymous memory, it changes nothing.
+    unsafe { libc::msync(start.as_ptr().cast(), HUGE_PAGE_BYTES, libc::MS_ASYNC) == 0 }
 }
 
 /// Maps `len` zero bytes, whole pages, on huge pages from a huge-page boundary on.
@@ -405,11 +464,11 @@ mod tests {
             (kept.count, kept.bytes)
         }
 
-        /// Takes a block; returns its address, and whether it is new.
-        fn take(&mut self, len: usize) -> (usize, bool) {
-            let (start, is_new) = self.blocks.take(len).unwrap();
+        /// Takes a block; returns its address, and how much of it was used before.
+        fn take(&mut self, len: usize) -> (usize, usize) {
+            let (start, used) = self.blocks.take(len).unwrap();
             self.held.push((start, len));
-            (start.addr().get(), is_new)
+            (start.addr().get(), used)
         }
 
         fn give(&mut self, at: usize) {
@@ -432,16 +491,36 @@ mod tests {
     #[test]
     fn a_freed_block_serves_the_next_that_fits_and_its_rest_too() {
         let mut own = Own::new();
-        let (first, is_new) = own.take(32 * MIB);
-        assert!(is_new && own.kept() == (0, 0));
+        let (first, used) = own.take(32 * MIB);
+        assert_eq!((used, own.kept()), (0, (0, 0)));
         own.give(0);
         assert_eq!(own.kept(), (1, 32 * MIB));
-        assert_eq!(own.take(20 * MIB), (first, false));
+        assert_eq!(own.take(20 * MIB), (first, 20 * MIB));
         assert_eq!(own.kept(), (1, 12 * MIB));
         // The parts of a block are one again when both are free.
         own.give(0);
         assert_eq!(own.kept(), (1, 32 * MIB));
-        assert_eq!(own.take(32 * MIB), (first, false));
+        assert_eq!(own.take(32 * MIB), (first, 32 * MIB));
+    }
+
+    #[test]
+    fn small_blocks_become_a_larger_one() {
+        let mut own = Own::new();
+        for byte in 1..=3 {
+            own.take(16 * MIB);
+            let (start, len) = own.held[own.held.len() - 1];
+            // SAFETY: just taken.
+            unsafe { start.write_bytes(byte, len) };
+        }
+        (0..3).for_each(|_| own.give(0));
+        let (_, used) = own.take(64 * MIB);
+        assert_eq!((used, own.kept()), (48 * MIB, (0, 0)));
+        let (start, len) = own.held[0];
+        // SAFETY: just taken.
+        let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), len) };
+        let seen = bytes[..used].chunks(16 * MIB).map(|part| usize::from(part[5]));
+        // Where the kernel has taken pages meanwhile, they are zeroes.
+        assert!(seen.sum::<usize>() <= 6 && bytes[used..].iter().all(|&byte| byte == 0));
     }
 
     #[test]
@@ -478,7 +557,7 @@ mod tests {
         own.blocks.keep_at_most(100 * MIB);
         assert_eq!(kept(&own), 48);
         own.blocks.keep_at_most(40 * MIB);
-        assert!(kept(&own) <= 24);
+        assert_eq!(kept(&own), 24);
         own.blocks.keep_at_most(0);
         assert_eq!(kept(&own), 0);
         // More in use is more that may be kept.
@@ -514,8 +593,8 @@ mod tests {
         own.take(16 * MIB);
         own.give(0);
         let kept = own.blocks.kept.lock().unwrap();
-        let (start, is_new) = own.blocks.take(16 * MIB).unwrap();
-        assert!(is_new);
+        let (start, used) = own.blocks.take(16 * MIB).unwrap();
+        assert_eq!(used, 0);
         // SAFETY: just taken.
         unsafe { own.blocks.give(start, 16 * MIB) };
         assert_eq!((kept.count, own.blocks.used.load(Relaxed)), (1, 0));
@@ -533,7 +612,7 @@ mod tests {
         assert_eq!(own.kept(), (0, 0));
         own.give(0);
         assert_eq!(own.kept(), (0, 0));
-        assert!(own.take(16 * MIB).1);
+        assert_eq!(own.take(16 * MIB).1, 0);
         own.blocks.keepers.store(1, Relaxed);
     }
 

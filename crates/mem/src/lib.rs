@@ -21,7 +21,7 @@ pub use array::Array;
 pub use budget::{Budget, Reservation};
 pub use buffer::{AlignedBuf, HUGE_PAGE_BYTES, PAGE_BYTES};
 pub use host::HostMemory;
-pub use large::{Keeping, LargeBlocks};
+pub use large::{Keeping, LARGE_BYTES, LargeBlocks};
 pub use plan::MemoryPlan;
 pub use prefetch::{prefetch, prefetch_all, prefetch_range};
 pub use segments::Segments;

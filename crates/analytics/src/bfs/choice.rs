@@ -13,9 +13,9 @@ const RANDOM_COST: u64 = 2;
 /// Cost of the work on a byte of a pushed list.
 const PUSH_COST: u64 = 2;
 /// Cost of the work on an unvisited vertex that looks for a neighbour in the frontier.
-const PULL_COST: u64 = 25;
+pub(crate) const PULL_COST: u64 = 25;
 /// Cost of the work on a byte of tiles.
-const TILES_COST: u64 = 1;
+pub(crate) const TILES_COST: u64 = 1;
 /// Cost of the work on a byte of raw blocks.
 const RAW_COST: u64 = 3;
 /// The fewest bytes that a list has.

@@ -11,7 +11,6 @@
 //! to pages that stay in memory (`pages`).
 //! 4 bytes of state a vertex, and the frontier. Results are identical from run to run.
 
-mod bits;
 mod choice;
 mod lists;
 mod residual;
@@ -26,9 +25,12 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Direction, Graph, NearLists, PassStats};
 use tiergraph_mem::{Array, MemoryPlan, Reservation, as_atomic, vec_from_fn};
 
+use crate::bits::Bits;
 use crate::edge_map::stored_once;
 use crate::report::{Run, RunReport};
 use crate::source::{check_source, with_state};
+pub(crate) use choice::{PULL_COST, TILES_COST};
+
 use choice::Plan;
 use lists::{LevelsDone, SmallLevels};
 use residual::{ARC_BYTES, Residual};
@@ -216,6 +218,11 @@ impl<'a> Search<'a> {
             })?;
         }
         Ok(())
+    }
+
+    /// The set of vertices with arcs whose depth is `wanted`.
+    fn bits(&self, wanted: impl Fn(u32) -> bool + Sync) -> Result<Bits> {
+        Bits::of(self.graph.thread_pool(), &self.depth[..self.with_arcs], wanted)
     }
 
     #[inline(always)]

@@ -8,9 +8,9 @@ use tiergraph_core::Result;
 use tiergraph_format::rows::{RowsPage, damaged_list};
 use tiergraph_graph::{Direction, RawSelection, RowSelection};
 
-use super::bits::Bits;
 use super::residual::{Collector, Part};
 use super::{Frontier, Search, Total, UNREACHED};
+use crate::bits::Bits;
 
 /// What a worker finds in a pulled level: how many vertices it claimed, and arcs for later levels.
 #[derive(Default)]

@@ -2,9 +2,9 @@
 
 use tiergraph_core::Result;
 
-use super::bits::Bits;
 use super::residual::{Collector, Part};
 use super::{Frontier, Search, Total, UNREACHED};
+use crate::bits::Bits;
 use crate::edge_map::{ActiveTiles, Program, chunk_log2, edge_map};
 
 impl Search<'_> {
@@ -14,11 +14,7 @@ impl Search<'_> {
         let log2 = chunk_log2(graph);
         let frontier = self.bits(|depth| depth == self.level)?;
         let unvisited = self.bits(|depth| depth == UNREACHED)?;
-        let tiles_of = |bits: &Bits| {
-            let tiles = ActiveTiles::none(self.depth.len(), log2);
-            bits.each_64(|v| tiles.set(v));
-            tiles
-        };
+        let tiles_of = |bits: &Bits| ActiveTiles::of_bits(bits, self.depth.len(), log2);
         let (with_frontier, with_unvisited) = (tiles_of(&frontier), tiles_of(&unvisited));
         // While most vertices are unvisited, so are the ends of most arcs.
         let collect = self.unvisited < self.with_arcs / 2;

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tiergraph_format::tiles::TilesIndex;
 
+use crate::bits::Bits;
+
 /// A flag for every `2^log2` vertices, the columns of a tile; any worker sets them.
 #[derive(Debug)]
 pub(crate) struct ActiveTiles {
@@ -16,6 +18,13 @@ impl ActiveTiles {
     pub(crate) fn none(vertices: usize, log2: u32) -> Self {
         let tiles = vertices.div_ceil(1 << log2);
         Self { flags: (0..tiles).map(|_| AtomicBool::new(false)).collect(), log2 }
+    }
+
+    /// The flags of `vertices` vertices; those in `bits` are active.
+    pub(crate) fn of_bits(bits: &Bits, vertices: usize, log2: u32) -> Self {
+        let tiles = Self::none(vertices, log2);
+        bits.each_64(|v| tiles.set(v));
+        tiles
     }
 
     /// Flags copied from a GPU: a byte for each tile, which is active where the byte is not 0.

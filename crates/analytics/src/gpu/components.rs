@@ -10,8 +10,9 @@ use tiergraph_graph::{Direction, Graph, NextPass};
 use super::Gpu;
 use super::pass::Passes;
 use super::vertices::Order;
-use crate::components::{canonical_labels, memory};
+use crate::components::memory;
 use crate::edge_map::padded;
+use crate::labels::canonical_labels;
 use crate::report::{Run, RunReport};
 
 /// Labels every vertex, in the user's order, with the first position in its weakly connected component.

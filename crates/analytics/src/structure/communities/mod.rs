@@ -15,7 +15,7 @@ use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
 use tiergraph_mem::vec_from_fn;
 
-use crate::components::canonical_labels;
+use crate::labels::canonical_labels;
 use crate::report::{Run, RunReport};
 use crate::row_map::{RowMap, Side};
 use moves::{Partition, Quality};

@@ -15,7 +15,8 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_graph::{Direction, Graph};
 use tiergraph_mem::{Array, MemoryPlan, vec_from_fn};
 
-use crate::components::{canonical_labels, wcc};
+use crate::components::wcc;
+use crate::labels::canonical_labels;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, RowMap, Side};
 use depth_first::depth_first;

@@ -1,0 +1,65 @@
+//! Sets of vertices, a bit for each: the bits of the hubs fit the first cache.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use tiergraph_core::{Result, ThreadPool};
+
+/// How many words of bits a thread takes at a time.
+const CHUNK: usize = 1 << 10;
+
+/// A set of vertices as a bitmap.
+#[derive(Debug)]
+pub(crate) struct Bits(Vec<AtomicU64>);
+
+impl Bits {
+    /// The set of the places of those of `values` that are `wanted`, made by all threads.
+    pub(crate) fn of(
+        threads: &ThreadPool,
+        values: &[AtomicU32],
+        wanted: impl Fn(u32) -> bool + Sync,
+    ) -> Result<Self> {
+        let words = values.len().div_ceil(64);
+        let mut bits: Vec<AtomicU64> = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let chunks = bits.chunks_mut(CHUNK).zip(values.chunks(CHUNK * 64));
+        threads.share(chunks, |_, chunks| {
+            for (bits, values) in chunks {
+                for (word, values) in bits.iter_mut().zip(values.chunks(64)) {
+                    let word = word.get_mut();
+                    for (i, value) in values.iter().enumerate() {
+                        *word |= u64::from(wanted(value.load(Ordering::Relaxed))) << i;
+                    }
+                }
+            }
+        })?;
+        Ok(Self(bits))
+    }
+
+    /// The number of vertices in the set.
+    pub(crate) fn count(&self) -> usize {
+        self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
+    }
+
+    /// Whether `v` is in the set.
+    #[inline(always)]
+    pub(crate) fn has(&self, v: u64) -> bool {
+        let word = self.0.get((v / 64) as usize);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) >> (v % 64) & 1 > 0)
+    }
+
+    /// Calls `visit` with a vertex of each 64 side by side of which some are in the set.
+    pub(crate) fn each_64(&self, mut visit: impl FnMut(u32)) {
+        for (i, word) in self.0.iter().enumerate() {
+            if word.load(Ordering::Relaxed) != 0 {
+                visit(i as u32 * 64);
+            }
+        }
+    }
+
+    /// Takes `v` out of the set; it may come back where another worker takes out a neighbour meanwhile.
+    #[inline(always)]
+    pub(crate) fn take_out(&self, v: u64) {
+        if let Some(word) = self.0.get((v / 64) as usize) {
+            word.store(word.load(Ordering::Relaxed) & !(1 << (v % 64)), Ordering::Relaxed);
+        }
+    }
+}
