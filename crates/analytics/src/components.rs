@@ -24,7 +24,7 @@ use crate::edge_map::{ActiveTiles, Program, chunk_log2, edge_map, stored_once};
 use crate::labels::canonical_labels;
 use crate::report::{Run, RunReport};
 
-/// One in so many vertices, of the first, is a hub, but whole tiles of them.
+/// The first vertices are hubs: one in so many, or the columns of a tile where these are more.
 const HUBS_SHARE: usize = 1 << 11;
 
 /// How many vertices tell which tree is the largest.
@@ -77,13 +77,14 @@ fn join_all(graph: &Graph, parents: &[AtomicU32]) -> Result<&'static str> {
         return Ok("pass");
     }
     let by_tiles = tiles.missing_bytes_of(&rest) + rest.bytes() * TILES_COST;
-    let lists = lists_of(graph, &apart);
-    let by_lists = lists.iter().flatten().map(|(_, rows)| rows.missing_bytes());
     let work = apart.count() as u64 * PULL_COST;
-    match &lists {
-        Some(lists) if by_lists.sum::<u64>() + work * (lists.len() as u64) < by_tiles => {
+    // Pages are looked through only where the work alone does not cost more.
+    let lists = if work < by_tiles { lists_of(graph, &apart) } else { None };
+    let cost = |(_, rows): &(Direction, RowSelection)| rows.missing_bytes() + work;
+    match lists {
+        Some(lists) if lists.iter().map(cost).sum::<u64>() < by_tiles => {
             for (direction, rows) in lists {
-                join_lists(graph, *direction, rows, (parents, &apart, largest))?;
+                join_lists(graph, direction, &rows, (parents, &apart, largest))?;
             }
             Ok("lists")
         }

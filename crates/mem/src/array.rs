@@ -46,7 +46,8 @@ impl<T: Zeroable> Array<T> {
     /// An array of the `len` elements `element(0)`, `element(1)` and so on, written by `threads`.
     ///
     /// # Errors
-    /// As [`zeroed`](Self::zeroed), and where the system gives no more threads.
+    /// As [`zeroed`](Self::zeroed); [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) if the system gives no
+    /// threads to start `threads`.
     pub fn from_fn(
         threads: &ThreadPool,
         len: usize,

@@ -31,7 +31,7 @@ pub fn zeroed_vec<T: Zeroable>(len: usize) -> Vec<T> {
 /// ```
 ///
 /// # Errors
-/// Where the system gives no more threads.
+/// [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) if the system gives no threads to start `threads`.
 pub fn vec_from_fn<T: Zeroable + Send>(
     threads: &ThreadPool,
     len: usize,

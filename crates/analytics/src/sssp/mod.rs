@@ -253,7 +253,7 @@ impl Distances {
     /// The distances of all vertices.
     ///
     /// # Errors
-    /// The system gives no more threads.
+    /// [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) if the system gives no threads to start `threads`.
     pub(crate) fn to_vec(&self, threads: &ThreadPool) -> Result<Vec<f64>> {
         vec_from_fn(threads, self.0.len(), |v| self.get(v as u32))
     }
