@@ -44,4 +44,4 @@ pub use raw_rows::RawSelection;
 pub use rows::{Direction, RowSelection, Rows};
 pub use tiergraph_core::metrics::{PassStats, Totals};
 pub use tiergraph_io::pipeline::NextPass;
-pub use tiles::{TileSelection, Tiles};
+pub use tiles::{SegmentRun, TileSelection, Tiles};

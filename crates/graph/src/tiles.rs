@@ -10,13 +10,18 @@ use tiergraph_format::tiles::{SLACK, Segment, TileOptions, TilesIndex};
 use tiergraph_io::FileId;
 use tiergraph_io::pipeline::{Block, NextPass, Request};
 use tiergraph_kernels::{Isa, Kernel};
-use tiergraph_mem::PAGE_BYTES;
+use tiergraph_mem::{PAGE_BYTES, prefetch_all};
 
 use crate::Graph;
 use crate::reads::{Batches, bytes_of, is_fresh};
 
 /// Selected segments this close, in bytes, are read together with the bytes between them.
 const MERGE_BYTES: usize = 16 << 10;
+/// The first bytes of a segment, which are prefetched: the CPU notices by itself that more are read one after the other.
+const FIRST_BYTES: usize = 4 << 10;
+
+/// Segments of the same columns, which a worker goes over together, with their entries in the index.
+pub type SegmentRun<'a> = [(&'a TilesIndex, Segment<'a>)];
 
 /// The opened file `tiles.blocks` and its resident index.
 #[derive(Debug)]
@@ -279,11 +284,15 @@ impl<'g> Tiles<'g> {
         visit: impl Fn(&mut W, &TilesIndex, &Segment<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
-        self.pass_by_tile((selection, next), 1, begin, visit, end)
+        let each = |state: &mut W, run: &SegmentRun<'_>| {
+            run.iter().try_for_each(|(entry, segment)| visit(state, entry, segment))
+        };
+        self.pass_by_tile((selection, next), 1, begin, each, end)
     }
 
     /// As [`pass`](Self::pass), but each worker goes over several blocks together, tile by tile, so that it brings a
     /// tile's columns into its cache once for the rows of all of these blocks: those of at most `strips` strips.
+    /// `visit` gets the segments of the same columns together.
     ///
     /// # Errors
     /// A read that fails after its retries, a checksum that does not match, an error of `visit`.
@@ -292,7 +301,7 @@ impl<'g> Tiles<'g> {
         (selection, next): (&TileSelection, NextPass),
         strips: usize,
         begin: impl Fn(usize) -> W + Sync,
-        visit: impl Fn(&mut W, &TilesIndex, &Segment<'_>) -> Result<()> + Sync,
+        visit: impl Fn(&mut W, &SegmentRun<'_>) -> Result<()> + Sync,
         end: impl Fn(W) -> Result<()> + Sync,
     ) -> Result<()> {
         let Some(tiles) = &self.graph.tile_file else {
@@ -314,15 +323,23 @@ impl<'g> Tiles<'g> {
             if blocks.len() > 1 {
                 segments.sort_unstable_by_key(|&(i, _)| (tiles.index[i as usize].column_tile, i));
             }
-            for (i, at) in segments {
-                let (entry, block) = (&tiles.index[i as usize], &blocks[at]);
-                let begin = self.begin_of(&selection.requests[block.number]);
-                let segment = entry.segment(bytes_of(block), begin, tiles.options.columns_log2)?;
-                let is_part = selection.requests[block.number].key.is_none();
-                if is_part && self.must_check(block) && !entry.is_intact(&segment) {
-                    return Err(self.damaged_segment(entry));
+            let column = |&(i, _): &(u32, usize)| tiles.index[i as usize].column_tile;
+            let mut run = Vec::new();
+            for of_column in segments.chunk_by(|a, b| column(a) == column(b)) {
+                run.clear();
+                for &(i, at) in of_column {
+                    let (entry, block) = (&tiles.index[i as usize], &blocks[at]);
+                    let begin = self.begin_of(&selection.requests[block.number]);
+                    let segment =
+                        entry.segment(bytes_of(block), begin, tiles.options.columns_log2)?;
+                    let is_part = selection.requests[block.number].key.is_none();
+                    if is_part && self.must_check(block) && !entry.is_intact(&segment) {
+                        return Err(self.damaged_segment(entry));
+                    }
+                    prefetch_all(&segment.bytes[..segment.len.min(FIRST_BYTES)]);
+                    run.push((entry, segment));
                 }
-                visit(state, entry, &segment)?;
+                visit(state, &run)?;
             }
             Ok(())
         };

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Layout, PACKED, Sample, cold};
 use tiergraph_format::manifest::Codec;
-use tiergraph_format::tiles::{Segment, TilesIndex};
-use tiergraph_graph::{Direction, Graph, NextPass, OpenOptions, PassStats};
+use tiergraph_graph::{Direction, Graph, NextPass, OpenOptions, PassStats, SegmentRun};
 
 /// What one pass over everything read, and the arcs that it visited.
 fn pass(graph: &Graph) -> (PassStats, u64) {
@@ -198,9 +197,12 @@ fn blocks_are_gone_over_together_tile_by_tile() {
     let all = graph.tiles().select(|_| true);
     let order = |strips: usize| {
         let seen = Mutex::new(Vec::new());
-        let see = |(): &mut (), entry: &TilesIndex, segment: &Segment<'_>| {
-            assert_eq!((segment.row_base, segment.rows), (entry.row_base, entry.rows));
-            seen.lock().unwrap().push((entry.block, entry.offset, entry.column_tile));
+        let see = |(): &mut (), run: &SegmentRun<'_>| {
+            for (entry, segment) in run {
+                assert_eq!((segment.row_base, segment.rows), (entry.row_base, entry.rows));
+                assert_eq!(entry.column_tile, run[0].0.column_tile);
+                seen.lock().unwrap().push((entry.block, entry.offset, entry.column_tile));
+            }
             Ok(())
         };
         let pass = (&all, NextPass::Unknown);
@@ -232,7 +234,7 @@ fn blocks_are_held_where_memory_has_room() {
         let opened = graph.memory().budget().used();
         let all = graph.tiles().select(|_| true);
         let most = AtomicU64::new(0);
-        let see = |(): &mut (), _: &TilesIndex, _: &Segment<'_>| {
+        let see = |(): &mut (), _: &SegmentRun<'_>| {
             most.fetch_max(graph.memory().budget().used() - opened, Ordering::Relaxed);
             Ok(())
         };

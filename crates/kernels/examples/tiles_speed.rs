@@ -164,12 +164,12 @@ fn main() {
                                                 *s = RowState { x, y: 0.0 };
                                             }
                                         }
-                                        let mut state = SymmetricState {
+                                        let state = SymmetricState {
                                             x_columns: &x[columns.clone()],
                                             y_columns: &mut y[columns],
-                                            rows: &mut strip,
+                                            strips: std::slice::from_mut(&mut strip),
                                         };
-                                        kernel.sum_both(&s, &mut state).unwrap();
+                                        kernel.sum_both([(&s, 0)], state).unwrap();
                                     } else {
                                         kernel
                                             .sum_rows(&s, &x[columns], &mut y[r..r + STRIP_ROWS])

@@ -4,10 +4,13 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::tiles::{STRIP_ROWS, Segment, TileOptions};
 
 use crate::lanes::Portable;
-use crate::sum::{InOrder, OfRows, SumBoth, SumRows, Sums, SymmetricState};
+use crate::sum::{InOrder, OfRows, Place, RowState, SumBoth, SumRows, Sums, SymmetricState};
 use crate::take::{Unpack, Visit};
 use crate::walk::walk;
 use crate::{Isa, Slice};
+
+/// The segments of sparse tiles have less than one byte for so many columns, about one arc for five.
+const SPARSE: usize = 2;
 
 /// The inner loops over the tiles of one file, on one instruction set.
 #[derive(Debug, Clone, Copy)]
@@ -104,23 +107,33 @@ impl Kernel {
 
     /// Adds values along both directions of undirected edges that are stored once:
     /// `rows[row].y += x_columns[column]` and `y_columns[column] += rows[row].x`. A self-loop counts
-    /// once.
+    /// once. The `segments` have the same columns, each with the index of its strip in `state`.
     ///
     /// # Errors
     /// A segment whose bytes do not add up.
     ///
     /// # Panics
     /// If a slice of `state` is shorter than it says.
-    pub fn sum_both(&self, segment: &Segment<'_>, state: &mut SymmetricState<'_>) -> Result<()> {
+    pub fn sum_both<'a, S: AsMut<[RowState]>>(
+        &self,
+        segments: impl IntoIterator<Item = (&'a Segment<'a>, usize)>,
+        state: SymmetricState<'_, S>,
+    ) -> Result<()> {
         let columns = self.options.columns();
-        let state = SymmetricState {
-            x_columns: &state.x_columns[..columns],
-            y_columns: &mut state.y_columns[..columns],
-            rows: &mut state.rows[..STRIP_ROWS],
-        };
-        let diagonal = segment.row_base.wrapping_sub(segment.column_base) as i64;
-        let meets = diagonal < columns as i64 && diagonal > -i64::from(segment.rows);
-        self.walk(segment, SumBoth { state, diagonal: meets.then_some(diagonal) })
+        let SymmetricState { x_columns, y_columns, strips } = state;
+        let (x_columns, y_columns) = (&x_columns[..columns], &mut y_columns[..columns]);
+        assert!(strips.iter_mut().all(|rows| rows.as_mut().len() >= STRIP_ROWS), "short strips");
+        let mut sums = SumBoth::new(SymmetricState { x_columns, y_columns, strips });
+        for (segment, strip) in segments {
+            let diagonal = segment.row_base.wrapping_sub(segment.column_base) as i64;
+            let meets = diagonal < columns as i64 && diagonal > -i64::from(segment.rows);
+            let diagonal = meets.then_some(diagonal);
+            let is_sparse = segment.len < columns / SPARSE;
+            sums.move_to(Place { strip, diagonal, is_sparse });
+            self.walk(segment, &mut sums)?;
+        }
+        sums.finish();
+        Ok(())
     }
 }
 

@@ -87,18 +87,27 @@ fn check_both(graph: &Graph) {
     for isa in Isa::available() {
         let kernel = Kernel::new(graph.options, isa);
         let mut y = vec![0f64; SIZE];
-        for segment in graph.segments() {
-            let (row, column) = (segment.row_base as usize, segment.column_base as usize);
+        let mut segments: Vec<_> = graph.segments().collect();
+        segments.sort_by_key(|segment| segment.column_base);
+        for together in segments.chunk_by(|a, b| a.column_base == b.column_base) {
+            let column = together[0].column_base as usize;
             let columns = column..column + graph.options.columns();
+            let mut firsts: Vec<_> = together.iter().map(|s| s.row_base as usize).collect();
+            firsts.sort_unstable();
+            firsts.dedup();
             let row_state = |&x: &f32| RowState { x, y: 0.0 };
-            let mut rows: Vec<_> = x[row..row + STRIP_ROWS].iter().map(row_state).collect();
-            let mut state = SymmetricState {
+            let rows = |&first: &usize| x[first..first + STRIP_ROWS].iter().map(row_state);
+            let mut strips: Vec<Vec<_>> = firsts.iter().map(|row| rows(row).collect()).collect();
+            let state = SymmetricState {
                 x_columns: &x[columns.clone()],
                 y_columns: &mut y[columns],
-                rows: &mut rows,
+                strips: &mut strips,
             };
-            kernel.sum_both(&segment, &mut state).unwrap();
-            y[row..].iter_mut().zip(&rows).for_each(|(y, r)| *y += f64::from(r.y));
+            let strip = |s: &Segment<'_>| firsts.binary_search(&(s.row_base as usize)).unwrap();
+            kernel.sum_both(together.iter().map(|s| (s, strip(s))), state).unwrap();
+            for (&first, rows) in firsts.iter().zip(&strips) {
+                y[first..].iter_mut().zip(rows).for_each(|(y, r)| *y += f64::from(r.y));
+            }
         }
         compare(&y, &expected, graph.arcs.len(), &format!("both, {isa}"));
     }

@@ -87,15 +87,16 @@ fn survive(segment: &Segment<'_>, options: TileOptions) {
     let segment = Segment { bytes: &bytes, ..*segment };
     let expected = reference(&segment, &options);
     let (x, mut y) = (vec![1f32; STRIP_ROWS], vec![0f64; STRIP_ROWS]);
-    let mut rows = vec![RowState::default(); STRIP_ROWS];
+    let mut strips = [vec![RowState::default(); STRIP_ROWS]];
     let mut y_columns = vec![0f64; options.columns()];
     for isa in Isa::available() {
         let kernel = Kernel::new(options, isa);
         assert!(same(&decoded(&segment, &kernel), &expected), "{isa} {options:?}");
         let x_columns = &x[..options.columns()];
         assert_eq!(kernel.sum_rows(&segment, x_columns, &mut y).is_ok(), expected.is_some());
-        let mut state = SymmetricState { x_columns, y_columns: &mut y_columns, rows: &mut rows };
-        assert_eq!(kernel.sum_both(&segment, &mut state).is_ok(), expected.is_some());
+        let y_columns = &mut y_columns[..];
+        let state = SymmetricState { x_columns, y_columns, strips: &mut strips };
+        assert_eq!(kernel.sum_both([(&segment, 0)], state).is_ok(), expected.is_some());
     }
 }
 

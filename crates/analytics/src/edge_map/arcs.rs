@@ -3,7 +3,7 @@
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::raw::WeightSlice;
 use tiergraph_format::tiles::{LANES, Segment, TilesIndex};
-use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
+use tiergraph_graph::{Direction, Graph, NextPass, SegmentRun, TileSelection};
 use tiergraph_kernels::{MAX_STEPS, Slice};
 
 /// A group of arcs that a pass has decoded: column → row (source → destination).
@@ -153,7 +153,10 @@ pub(crate) fn for_each_arc<W>(
         })?;
         is_sound.then_some(()).ok_or_else(no_vertices)
     };
-    graph.tiles().pass_by_tile((selection, NextPass::Unknown), usize::MAX, begin, one, end)
+    let each = |w: &mut W, run: &SegmentRun<'_>| {
+        run.iter().try_for_each(|(entry, segment)| one(w, entry, segment))
+    };
+    graph.tiles().pass_by_tile((selection, NextPass::Unknown), usize::MAX, begin, each, end)
 }
 
 /// Whether the rows and columns of all of a slice's arcs are below `rows` and `columns`.

@@ -6,8 +6,8 @@ use bytemuck::Zeroable;
 use tiergraph_core::Result;
 use tiergraph_mem::Array;
 
-/// A segment of so many bytes keeps a worker for longer than adding a chunk's sums would.
-const LONG_BYTES: usize = 64 << 10;
+/// Segments of so many bytes keep a worker for longer than adding a chunk's sums would.
+pub(crate) const LONG_BYTES: usize = 64 << 10;
 
 /// The values of all vertices, in chunks of `2^log2` vertices; the last chunk is padded to full length.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use tiergraph_graph::{Direction, Graph, NextPass, RawRow, TileSelection};
 use tiergraph_kernels::Kernel;
 use tiergraph_mem::{Array, Reservation};
 
-use super::chunks::{Chunks, Scratch};
+use super::chunks::{Chunks, LONG_BYTES, Scratch};
 use super::strip::{Strip, Strips};
 use crate::per_worker::PerWorker;
 
@@ -116,8 +116,12 @@ impl<S, T: Copy + Zeroable> Buffers<S, T> {
     }
 }
 
-/// Reduces the arcs of the selected tiles to `y`, whose chunks are as wide as a tile. `of_segment` reduces those of a
-/// segment to the rows of a strip, to the columns of its tile, or to both: to the [`Ends`] that `buffers` are for.
+/// Segments of the same columns, each with the index of the buffer of its strip.
+pub(crate) type Placed<'a> = [(&'a Segment<'a>, usize)];
+
+/// Reduces the arcs of the selected tiles to `y`, whose chunks are as wide as a tile. `of_segments` reduces those of
+/// some segments of the same columns to the rows of their strips, to these columns, or to both: to the [`Ends`] that
+/// `buffers` are for.
 ///
 /// The order of reductions, and so the last bits of sums, depends on the order of completions.
 pub(crate) fn reduce<R: Reduction, S: Strip<R>>(
@@ -125,32 +129,45 @@ pub(crate) fn reduce<R: Reduction, S: Strip<R>>(
     kernel: &Kernel,
     (selection, next): (&TileSelection, NextPass),
     reduction: &R,
-    of_segment: impl Fn(&Segment<'_>, &mut S, &mut [R::Value]) -> Result<()> + Sync,
+    of_segments: impl Fn(&Placed<'_>, &mut [S], &mut [R::Value]) -> Result<()> + Sync,
     buffers: &Buffers<S, R::Value>,
     y: &Chunks<R::Value>,
 ) -> Result<()> {
     let ends = buffers.ends;
+    let bytes = |of: &Placed<'_>| of.iter().map(|(segment, _)| segment.len).sum::<usize>();
+    let of_part = |part: &Placed<'_>, strips: &mut Strips<S>, columns: &mut [R::Value]| {
+        let Some((first, _)) = part.first() else { return Ok(()) };
+        if !ends.columns {
+            return of_segments(part, strips.all(), &mut []);
+        }
+        let chunk = first.column_base as usize >> kernel.options().columns_log2;
+        let scratch = Scratch { values: columns, identity: reduction.identity() };
+        let merge = |to: &mut R::Value, value| reduction.merge(to, value);
+        y.visit(chunk, bytes(part), scratch, merge, |columns| {
+            of_segments(part, strips.all(), columns)
+        })
+    };
     graph.tiles().pass_by_tile(
         (selection, next),
         buffers.at_once,
         |worker| (buffers.strips.of(worker), buffers.columns.of(worker)),
-        |(strips, columns), _, segment| {
-            let strip = match ends.rows {
-                true => {
-                    let rows = (segment.row_base as usize, segment.rows as usize);
-                    strips.at(reduction, rows, y)
+        |(strips, columns), run| {
+            // No chunk is locked while a strip moves, which locks others.
+            let mut together = Vec::with_capacity(run.len());
+            for (_, segment) in run {
+                let first = segment.row_base as usize;
+                let found = if ends.rows { strips.find(first) } else { Some(0) };
+                if found.is_none() || bytes(&together) + segment.len > LONG_BYTES {
+                    of_part(&together, strips, columns)?;
+                    together.clear();
                 }
-                false => strips.one(),
-            };
-            if !ends.columns {
-                return of_segment(segment, strip, &mut []);
+                let strip = match found {
+                    Some(strip) => strip,
+                    None => strips.move_one(reduction, (first, segment.rows as usize), y),
+                };
+                together.push((segment, strip));
             }
-            let chunk = segment.column_base as usize >> kernel.options().columns_log2;
-            let scratch = Scratch { values: columns, identity: reduction.identity() };
-            let merge = |to: &mut R::Value, value| reduction.merge(to, value);
-            y.visit(chunk, segment.len, scratch, merge, |columns| {
-                of_segment(segment, strip, columns)
-            })
+            of_part(&together, strips, columns)
         },
         |(mut strips, _)| {
             strips.flush(reduction, y);

@@ -42,23 +42,32 @@ impl<S> Strips<S> {
         PerWorker::new((0..workers).map(|_| of_worker()))
     }
 
-    /// The buffer of the strip of `rows` rows from `first` on; the one that was moved first moves there if no
-    /// buffer has it.
-    pub(crate) fn at<R: Reduction>(
+    /// The index of the buffer of the strip whose first row is `first`.
+    pub(crate) fn find<R: Reduction>(&self, first: usize) -> Option<usize>
+    where
+        S: Strip<R>,
+    {
+        self.buffers.iter().position(|strip| strip.is_at(first))
+    }
+
+    /// Moves the buffer that was moved first to the strip of `rows` rows from `first` on; returns its index.
+    pub(crate) fn move_one<R: Reduction>(
         &mut self,
         reduction: &R,
         (first, rows): (usize, usize),
         y: &Chunks<R::Value>,
-    ) -> &mut S
+    ) -> usize
     where
         S: Strip<R>,
     {
-        let at = self.buffers.iter().position(|strip| strip.is_at(first)).unwrap_or_else(|| {
-            self.next = (self.next + 1) % self.buffers.len();
-            self.next
-        });
-        self.buffers[at].move_to(reduction, first, rows, y);
-        &mut self.buffers[at]
+        self.next = (self.next + 1) % self.buffers.len();
+        self.buffers[self.next].move_to(reduction, first, rows, y);
+        self.next
+    }
+
+    /// All buffers, which [`find`](Self::find) and [`move_one`](Self::move_one) return indices of.
+    pub(crate) fn all(&mut self) -> &mut [S] {
+        &mut self.buffers
     }
 
     /// The buffer of a worker that goes over one strip at a time.

@@ -8,7 +8,7 @@ use tiergraph_mem::Array;
 
 use super::propagation_blocking::BlockedTiles;
 use crate::edge_map::{
-    Buffers, Chunks, Ends, Reduction, Strip, StripBuffer, Strips, move_to_row, reduce,
+    Buffers, Chunks, Ends, Placed, Reduction, Strip, StripBuffer, Strips, move_to_row, reduce,
 };
 use crate::per_worker::PerWorker;
 
@@ -128,19 +128,22 @@ impl<'a> PullSum<'a> {
             Way::Raw(buffers) => lists(graph, next, &Sum { x }, buffers, y),
             Way::Rows(kernel, buffers, sparse) => {
                 let (sums, selection) = (Sum { x }, sparse.begin(graph, x)?);
-                let rows = |segment: &Segment<'_>, strip: &mut StripBuffer<f64>, _: &mut [f64]| {
-                    kernel.sum_rows(segment, sums.columns(kernel, segment), &mut strip.values)
+                let rows = |placed: &Placed<'_>, strips: &mut [StripBuffer<f64>], _: &mut [f64]| {
+                    placed.iter().try_for_each(|&(segment, strip)| {
+                        let x = sums.columns(kernel, segment);
+                        kernel.sum_rows(segment, x, &mut strips[strip].values)
+                    })
                 };
                 reduce(graph, kernel, (&selection, next), &sums, rows, buffers, y)?;
                 sparse.end(graph, kernel, next, &sums, &buffers.strips, y)
             }
             Way::Both(kernel, buffers) => {
                 let (sums, all) = (Sum { x }, graph.tiles().select(|_| true));
-                let both = |segment: &Segment<'_>, strip: &mut SymmetricStrip, y: &mut [f64]| {
-                    let x_columns = sums.columns(kernel, segment);
-                    let mut state =
-                        SymmetricState { x_columns, y_columns: y, rows: &mut strip.rows };
-                    kernel.sum_both(segment, &mut state)
+                let both = |placed: &Placed<'_>, strips: &mut [SymmetricStrip], y: &mut [f64]| {
+                    let Some(&(first, _)) = placed.first() else { return Ok(()) };
+                    let x_columns = sums.columns(kernel, first);
+                    let state = SymmetricState { x_columns, y_columns: y, strips };
+                    kernel.sum_both(placed.iter().copied(), state)
                 };
                 reduce(graph, kernel, (&all, next), &sums, both, buffers, y)
             }
@@ -189,6 +192,12 @@ impl SymmetricStrip {
     fn batch(count: usize) -> Result<Vec<Self>> {
         let make = |rows| Self { first: 0, len: 0, rows };
         Ok(Array::batch(count, STRIP_ROWS)?.into_iter().map(make).collect())
+    }
+}
+
+impl AsMut<[RowState]> for SymmetricStrip {
+    fn as_mut(&mut self) -> &mut [RowState] {
+        &mut self.rows
     }
 }
 

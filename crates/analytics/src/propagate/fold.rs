@@ -10,11 +10,13 @@ use tiergraph_kernels::{Kernel, Slice};
 use super::slice::each_arc;
 use super::step::{Combine, Scalar, Step, Vector};
 use super::{Propagate, Value};
-use crate::edge_map::{Buffers, Chunks, Ends, Reduction, StripBuffer, reduce, reduce_lists};
+use crate::edge_map::{
+    Buffers, Chunks, Ends, Placed, Reduction, StripBuffer, reduce, reduce_lists,
+};
 
-/// Reduces a segment's arcs to its strip's values, to its tile's columns, or to both.
-type OfSegment<'a, T> =
-    &'a (dyn Fn(&Segment<'_>, &mut StripBuffer<T>, &mut [T]) -> Result<()> + Sync);
+/// Reduces the arcs of segments to their strips' values, to their columns, or to both.
+type OfSegments<'a, T> =
+    &'a (dyn Fn(&Placed<'_>, &mut [StripBuffer<T>], &mut [T]) -> Result<()> + Sync);
 
 /// Reduces a list of arcs to the value of the vertex at an index of a strip's values.
 type OfList<'a, T> = &'a (dyn Fn(&RawRow<'_>, &mut StripBuffer<T>, usize) + Sync);
@@ -72,8 +74,10 @@ impl<'a, T: Value> Fold<'a, T> {
 
     fn run(&self, step: impl Step<T>) -> Result<()> {
         match self.graph.tiles().kernel() {
-            Some(kernel) => self.tiles(&kernel, &|segment, strip, columns| {
-                self.segment(&kernel, step, segment, &mut strip.values, columns)
+            Some(kernel) => self.tiles(&kernel, &|placed, strips, columns| {
+                placed.iter().try_for_each(|&(segment, strip)| {
+                    self.segment(&kernel, step, segment, &mut strips[strip].values, columns)
+                })
             }),
             None => self.lists(&|row, strip, at| {
                 for (i, &column) in row.neighbors.iter().enumerate() {
@@ -83,9 +87,9 @@ impl<'a, T: Value> Fold<'a, T> {
         }
     }
 
-    fn tiles(&self, kernel: &Kernel, of_segment: OfSegment<'_, T>) -> Result<()> {
+    fn tiles(&self, kernel: &Kernel, of_segments: OfSegments<'_, T>) -> Result<()> {
         let all = (&self.graph.tiles().select(|_| true), NextPass::Unknown);
-        reduce(self.graph, kernel, all, self, of_segment, &self.buffers, self.y)
+        reduce(self.graph, kernel, all, self, of_segments, &self.buffers, self.y)
     }
 
     fn lists(&self, of_list: OfList<'_, T>) -> Result<()> {

@@ -4,11 +4,16 @@
 //! would otherwise stop counting. Sums of rows are float32 and lie beside the rows' values, one
 //! cache line for both: a row's columns never exceed it, so that even a hub, which is one of the
 //! first rows, gets few terms here, each the sum of up to a few dozen arcs.
+//!
+//! Arcs of a sparse tile share few cache lines, and what they touch is mostly not in the nearest
+//! caches. There a slice waits until the next one is unpacked, in the same segment or the one after
+//! it, and comes from memory meanwhile.
 
 use bytemuck::Zeroable;
 use tiergraph_format::tiles::LANES;
+use tiergraph_mem::prefetch;
 
-use super::{WIDTH, eight, groups, short_rows, tail};
+use super::{SHORT, WIDTH, eight, groups, short_rows, tail};
 use crate::Slice;
 use crate::take::Visit;
 
@@ -22,48 +27,134 @@ pub struct RowState {
     pub y: f32,
 }
 
-/// Vertex state that a tile of edges stored once reads and adds to.
+/// Vertex state that tiles of edges stored once read and add to: tiles of the same columns.
 #[derive(Debug)]
-pub struct SymmetricState<'a> {
-    /// The value of each column of the tile.
+pub struct SymmetricState<'a, S> {
+    /// The value of each column of the tiles.
     pub x_columns: &'a [f32],
-    /// The sum of each column of the tile.
+    /// The sum of each column of the tiles.
     pub y_columns: &'a mut [f64],
-    /// The state of 65,536 rows, of which the strip's are the first.
-    pub rows: &'a mut [RowState],
+    /// For each strip the state of 65,536 rows, of which the strip's are the first.
+    pub strips: &'a mut [S],
 }
 
-/// Adds values along both directions of the arcs of every slice of a segment.
-pub(crate) struct SumBoth<'a> {
-    pub state: SymmetricState<'a>,
-    /// Column minus row of a self-loop, as the slice has them; `None` if the segment has no diagonal.
+/// Where the arcs of a segment are.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    /// The index of the segment's strip in [`SymmetricState::strips`].
+    pub strip: usize,
+    /// Column minus row of a self-loop, as slices have them; `None` if the segment has no diagonal.
     pub diagonal: Option<i64>,
+    /// Whether the arcs are so few that they share few cache lines.
+    pub is_sparse: bool,
 }
 
-impl Visit for SumBoth<'_> {
-    #[inline(never)]
-    fn slice(&mut self, slice: &Slice<'_>) {
-        // SAFETY: `Kernel` took slices of the lengths that `walk` masks rows and columns below.
-        unsafe {
-            match short_rows(slice) {
-                Some(1) => self.state.short::<1>(slice),
-                Some(2) => self.state.short::<2>(slice),
-                Some(3) => self.state.short::<3>(slice),
-                Some(4) => self.state.short::<4>(slice),
-                _ => self.state.long(slice),
-            }
-        }
-        if let Some(diagonal) = self.diagonal {
-            undo_loops(slice, &mut self.state, diagonal);
+/// Adds values along both directions of the arcs of every slice of some segments.
+pub(crate) struct SumBoth<'a, S> {
+    state: SymmetricState<'a, S>,
+    /// Where the segment is whose slices come.
+    place: Place,
+    waiting: Waiting,
+}
+
+/// A slice of short rows that is summed when the next one is unpacked.
+struct Waiting {
+    place: Place,
+    rows: [u32; LANES],
+    columns: [[u32; LANES]; SHORT],
+    active: [u8; SHORT],
+    /// How many steps it has; 0 if no slice waits.
+    steps: usize,
+}
+
+impl<'a, S: AsMut<[RowState]>> SumBoth<'a, S> {
+    /// `state` has columns and rows of the lengths that `walk` masks columns and rows below.
+    pub(crate) fn new(state: SymmetricState<'a, S>) -> Self {
+        let place = Place { strip: 0, diagonal: None, is_sparse: false };
+        let (rows, columns) = ([0; LANES], [[0; LANES]; SHORT]);
+        let waiting = Waiting { place, rows, columns, active: [0; SHORT], steps: 0 };
+        Self { state, place, waiting }
+    }
+
+    /// The slices that come are those of the segment at `place`.
+    pub(crate) fn move_to(&mut self, place: Place) {
+        self.place = place;
+    }
+
+    /// Sums the slice that waits, if one does.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self) {
+        let Waiting { place, ref rows, ref columns, ref active, steps } = self.waiting;
+        if steps > 0 {
+            let (columns, active) = (&columns[..steps], &active[..steps]);
+            let slice = Slice { rows, columns, active, weights: &[], weight_bytes: 0 };
+            sum(&mut self.state, place, &slice);
+            self.waiting.steps = 0;
         }
     }
+
+    /// Prefetches what `slice` touches, and has it wait.
+    #[inline(always)]
+    fn defer(&mut self, slice: &Slice<'_>) {
+        let lanes = usize::from(slice.active[0]);
+        let rows = self.state.strips[self.place.strip].as_mut();
+        slice.rows[..lanes].iter().for_each(|&row| prefetch(rows, row as usize));
+        for &column in slice.columns.iter().flat_map(|step| &step[..lanes]) {
+            prefetch(self.state.x_columns, column as usize);
+            prefetch(self.state.y_columns, column as usize);
+        }
+        self.finish();
+        let (waiting, steps) = (&mut self.waiting, slice.columns.len());
+        waiting.rows = *slice.rows;
+        waiting.columns[..steps].copy_from_slice(slice.columns);
+        waiting.active[..steps].copy_from_slice(slice.active);
+        (waiting.place, waiting.steps) = (self.place, steps);
+    }
+}
+
+impl<S: AsMut<[RowState]>> Visit for &mut SumBoth<'_, S> {
+    #[inline(never)]
+    fn slice(&mut self, slice: &Slice<'_>) {
+        if self.place.is_sparse && short_rows(slice).is_some() {
+            self.defer(slice);
+        } else {
+            sum(&mut self.state, self.place, slice);
+        }
+    }
+}
+
+/// Adds the values of a slice's arcs, both ways.
+#[inline(always)]
+fn sum<S: AsMut<[RowState]>>(state: &mut SymmetricState<'_, S>, place: Place, slice: &Slice<'_>) {
+    let rows = state.strips[place.strip].as_mut();
+    let mut state = OfStrip { x_columns: state.x_columns, y_columns: state.y_columns, rows };
+    // SAFETY: `Kernel` took slices of the lengths that `walk` masks rows and columns below.
+    unsafe {
+        match short_rows(slice) {
+            Some(1) => state.short::<1>(slice),
+            Some(2) => state.short::<2>(slice),
+            Some(3) => state.short::<3>(slice),
+            Some(4) => state.short::<4>(slice),
+            _ => state.long(slice),
+        }
+    }
+    if let Some(diagonal) = place.diagonal {
+        undo_loops(slice, &mut state, diagonal);
+    }
+}
+
+/// [`SymmetricState`] with the rows of one strip.
+struct OfStrip<'a> {
+    x_columns: &'a [f32],
+    y_columns: &'a mut [f64],
+    rows: &'a mut [RowState],
 }
 
 /// `rows[row].y += x_columns[column]` and `y_columns[column] += rows[row].x`.
 ///
 /// # Safety
 /// All rows are below the length of `rows`, all columns below those of the column slices.
-impl SymmetricState<'_> {
+impl OfStrip<'_> {
     /// Rows of `N` arcs, one by one.
     #[inline(always)]
     unsafe fn short<const N: usize>(&mut self, slice: &Slice<'_>) {
@@ -116,7 +207,7 @@ impl SymmetricState<'_> {
 
 /// Takes back what was added twice: a self-loop, whose column is its row plus `diagonal`, counts
 /// once. Columns never exceed rows, so it is at the end of its lane.
-fn undo_loops(slice: &Slice<'_>, state: &mut SymmetricState<'_>, diagonal: i64) {
+fn undo_loops(slice: &Slice<'_>, state: &mut OfStrip<'_>, diagonal: i64) {
     let mut steps = slice.columns.len();
     for lane in 0..usize::from(slice.active[0]) {
         while steps > 0 && usize::from(slice.active[steps - 1]) <= lane {

@@ -14,7 +14,7 @@ use crate::Slice;
 
 pub use both::{RowState, SymmetricState};
 
-pub(crate) use both::SumBoth;
+pub(crate) use both::{Place, SumBoth};
 pub(crate) use rows::{GatherRows, InOrder, OfRows, SumRows, Sums};
 
 /// Rows of up to so many arcs have loops of their own: what a group of eight needs before its first
