@@ -6,8 +6,8 @@
 //! first rows, gets few terms here, each the sum of up to a few dozen arcs.
 //!
 //! Arcs of a sparse tile share few cache lines, and what they touch is mostly not in the nearest
-//! caches. There a slice waits until the next one is unpacked, in the same segment or the one after
-//! it, and comes from memory meanwhile.
+//! caches. There slices wait until others are unpacked, of the same segment or of those after it:
+//! what they touch comes from memory meanwhile.
 
 use bytemuck::Zeroable;
 use tiergraph_format::tiles::LANES;
@@ -54,16 +54,29 @@ pub(crate) struct SumBoth<'a, S> {
     state: SymmetricState<'a, S>,
     /// Where the segment is whose slices come.
     place: Place,
-    waiting: Waiting,
+    /// A ring of slices.
+    waiting: [Waiting; MOST_WAITING],
+    /// The index of the slice that has waited longest.
+    oldest: usize,
+    /// How many slices wait.
+    count: usize,
+    /// How many arcs they have.
+    arcs: usize,
 }
 
-/// A slice of short rows that is summed when the next one is unpacked.
+/// So many slices wait at most: segments that are nearly empty have slices of a few lanes.
+const MOST_WAITING: usize = 4;
+/// Slices wait with other slices while they have at most so many arcs, each of which touches three cache lines:
+/// a part of the first cache.
+const MOST_ARCS: usize = 64;
+
+/// A slice of short rows that is summed later.
+#[derive(Clone, Copy)]
 struct Waiting {
     place: Place,
     rows: [u32; LANES],
     columns: [[u32; LANES]; SHORT],
     active: [u8; SHORT],
-    /// How many steps it has; 0 if no slice waits.
     steps: usize,
 }
 
@@ -73,7 +86,8 @@ impl<'a, S: AsMut<[RowState]>> SumBoth<'a, S> {
         let place = Place { strip: 0, diagonal: None, is_sparse: false };
         let (rows, columns) = ([0; LANES], [[0; LANES]; SHORT]);
         let waiting = Waiting { place, rows, columns, active: [0; SHORT], steps: 0 };
-        Self { state, place, waiting }
+        let waiting = [waiting; MOST_WAITING];
+        Self { state, place, waiting, oldest: 0, count: 0, arcs: 0 }
     }
 
     /// The slices that come are those of the segment at `place`.
@@ -81,16 +95,23 @@ impl<'a, S: AsMut<[RowState]>> SumBoth<'a, S> {
         self.place = place;
     }
 
-    /// Sums the slice that waits, if one does.
-    #[inline(always)]
+    /// Sums the slices that wait.
     pub(crate) fn finish(&mut self) {
-        let Waiting { place, ref rows, ref columns, ref active, steps } = self.waiting;
-        if steps > 0 {
-            let (columns, active) = (&columns[..steps], &active[..steps]);
-            let slice = Slice { rows, columns, active, weights: &[], weight_bytes: 0 };
-            sum(&mut self.state, place, &slice);
-            self.waiting.steps = 0;
+        while self.count > 0 {
+            self.sum_oldest();
         }
+    }
+
+    /// Sums the slice that has waited longest.
+    #[inline(always)]
+    fn sum_oldest(&mut self) {
+        let Waiting { place, ref rows, ref columns, ref active, steps } = self.waiting[self.oldest];
+        let (columns, active) = (&columns[..steps], &active[..steps]);
+        let slice = Slice { rows, columns, active, weights: &[], weight_bytes: 0 };
+        sum(&mut self.state, place, &slice);
+        self.arcs -= arcs(&slice);
+        self.oldest = (self.oldest + 1) % MOST_WAITING;
+        self.count -= 1;
     }
 
     /// Prefetches what `slice` touches, and has it wait.
@@ -103,13 +124,24 @@ impl<'a, S: AsMut<[RowState]>> SumBoth<'a, S> {
             prefetch(self.state.x_columns, column as usize);
             prefetch(self.state.y_columns, column as usize);
         }
-        self.finish();
-        let (waiting, steps) = (&mut self.waiting, slice.columns.len());
+        self.arcs += arcs(slice);
+        while self.count == MOST_WAITING || self.count > 0 && self.arcs > MOST_ARCS {
+            self.sum_oldest();
+        }
+        let steps = slice.columns.len();
+        let waiting = &mut self.waiting[(self.oldest + self.count) % MOST_WAITING];
+        self.count += 1;
         waiting.rows = *slice.rows;
         waiting.columns[..steps].copy_from_slice(slice.columns);
         waiting.active[..steps].copy_from_slice(slice.active);
         (waiting.place, waiting.steps) = (self.place, steps);
     }
+}
+
+/// The arcs of a slice of rows that have as many each.
+#[inline(always)]
+fn arcs(slice: &Slice<'_>) -> usize {
+    slice.columns.len() * usize::from(slice.active[0])
 }
 
 impl<S: AsMut<[RowState]>> Visit for &mut SumBoth<'_, S> {
