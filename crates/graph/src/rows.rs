@@ -84,7 +84,7 @@ impl RowFile {
     }
 
     /// Bytes of a list on `pages`, about: all of several pages, or an average share of one.
-    fn list_bytes(&self, pages: &Range<u64>) -> u64 {
+    pub(crate) fn list_bytes(&self, pages: &Range<u64>) -> u64 {
         let count = pages.end - pages.start;
         let vertices = self.index.vertices_on(pages.start);
         let others = vertices.end.saturating_sub(vertices.start).max(1);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Layout, PACKED, Sample, cold};
 use tiergraph_format::manifest::Codec;
-use tiergraph_graph::{Direction, Graph, NextPass, OpenOptions, PassStats, SegmentRun};
+use tiergraph_graph::{Direction, Graph, NearLists, NextPass, OpenOptions, PassStats, SegmentRun};
 
 /// What one pass over everything read, and the arcs that it visited.
 fn pass(graph: &Graph) -> (PassStats, u64) {
@@ -247,4 +247,27 @@ fn blocks_are_held_where_memory_has_room() {
         assert_eq!(most.into_inner(), more);
         assert_eq!(graph.memory().budget().used(), opened);
     }
+}
+
+/// Lists that are much of the file are for the threads of a pass, also where all of them are kept in memory: a search
+/// of a graph with hubs has levels of few vertices and of many arcs.
+#[test]
+fn many_arcs_of_few_vertices_are_not_near() {
+    let sample = Sample::new(Layout { edges: 100_000, ..PACKED });
+    let graph = sample.open(&cold(1)).unwrap();
+    let mut lists = NearLists::new(&graph, Direction::Out, 16 << 20).unwrap().unwrap();
+    let all: Vec<u32> = (0..graph.vertices() as u32).collect();
+    let mut degrees = vec![0; all.len()];
+    lists.visit(&all, |v, _| degrees[v as usize] += 1).unwrap();
+    let before = graph.totals().get().bytes_read;
+    lists.visit(&all, |_, _| ()).unwrap();
+    assert_eq!(graph.totals().get().bytes_read, before, "all lists are kept");
+    let with = |wanted: fn(u32) -> bool| -> Vec<u32> {
+        all.iter().copied().filter(|&v| wanted(degrees[v as usize])).collect()
+    };
+    let (long, short) = (with(|degree| degree > 30), with(|degree| degree <= 1));
+    assert!(long.len() > 100 && short.len() > 100);
+    // Not the first, which share a page with long ones.
+    assert!(lists.is_near(&short[short.len() - 100..]));
+    assert!(lists.is_near(&long[..16]) && !lists.is_near(&long[..100]));
 }

@@ -54,13 +54,13 @@ impl<'g> NearLists<'g> {
     /// Whether reading the lists of `vertices`, which ascend, here is probably faster than a pass over
     /// everything, which has all threads and deeper queues.
     pub fn is_near(&self, vertices: &[u32]) -> bool {
-        let missing_bytes = || match &self.0 {
-            Lists::Rows(rows) => rows.missing_bytes(vertices),
-            Lists::Raw(raw) => raw.missing_bytes(vertices),
+        let extent = || match &self.0 {
+            Lists::Rows(rows) => rows.extent(vertices),
+            Lists::Raw(raw) => raw.extent(vertices),
         };
         vertices.len() <= FEW_VERTICES || {
-            let (missing, all) = missing_bytes();
-            missing <= all / PASS_GAIN
+            let Extent { missing, lists, all } = extent();
+            missing <= all / PASS_GAIN && lists <= all / WORK_SHARE
         }
     }
 
@@ -77,6 +77,16 @@ impl<'g> NearLists<'g> {
     }
 }
 
+/// How much of a file the lists of some vertices are, in bytes.
+struct Extent {
+    /// The pages or blocks with these lists that are not in memory.
+    missing: u64,
+    /// The lists, about; 0 where that is not known.
+    lists: u64,
+    /// The file.
+    all: u64,
+}
+
 /// The fewest units of `unit` bytes, out of `all`, that a reader is worth making for; at least `few`.
 fn fewest(graph: &Graph, unit: usize, all: u64, few: u64) -> u64 {
     let kept = graph.manifest().vertices * LEAST_VERTEX_BYTES / unit as u64;
@@ -88,6 +98,9 @@ const FEW_VERTICES: usize = 16;
 
 /// How many times as many bytes a pass reads in the same time, about.
 const PASS_GAIN: u64 = 4;
+
+/// Lists of more than one byte in so many of all are worth the threads of a pass, also where they are in memory.
+const WORK_SHARE: u64 = 256;
 
 /// The name of the reservation for kept pages and blocks.
 const KEPT: &str = "the lists of few vertices that are kept";

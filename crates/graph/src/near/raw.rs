@@ -8,7 +8,7 @@ use tiergraph_format::salt::Salt;
 use tiergraph_mem::Reservation;
 
 use super::slots::Slots;
-use super::{KEPT, READS, fewest};
+use super::{Extent, KEPT, READS, fewest};
 use crate::raw::{RawBlocks, RawLists, strange};
 use crate::raw_rows::RawFile;
 use crate::{Direction, Graph, PageReader};
@@ -58,9 +58,8 @@ impl<'a> NearRaw<'a> {
 }
 
 impl NearRaw<'_> {
-    /// Bytes of the blocks that hold neighbours of `vertices`, which ascend, and are not in memory, and
-    /// bytes of all blocks.
-    pub(super) fn missing_bytes(&self, vertices: &[u32]) -> (u64, u64) {
+    /// The extent of the lists of `vertices`, which ascend. What part of a block a list takes is not known.
+    pub(super) fn extent(&self, vertices: &[u32]) -> Extent {
         let is_here = |number: u64| {
             let key = self.blocks.request(self.raw, number).key;
             self.slots.get(number).is_some()
@@ -68,7 +67,8 @@ impl NearRaw<'_> {
         };
         let missing = self.raw.blocks_of(vertices).into_iter().filter(|&block| !is_here(block));
         let block = self.graph.block_bytes() as u64;
-        (missing.count() as u64 * block, self.raw.blocks() * block)
+        let missing = missing.count() as u64 * block;
+        Extent { missing, lists: 0, all: self.raw.blocks() * block }
     }
 
     /// Calls `visit(vertex, neighbour)` for every neighbour of `vertices`, which ascend.

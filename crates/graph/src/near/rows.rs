@@ -10,7 +10,7 @@ use tiergraph_io::FileId;
 use tiergraph_mem::Reservation;
 
 use super::slots::Slots;
-use super::{KEPT, READS, fewest};
+use super::{Extent, KEPT, READS, fewest};
 use crate::rows::RowFile;
 use crate::{Direction, Graph, PageReader};
 
@@ -58,18 +58,19 @@ impl<'a> NearRows<'a> {
 }
 
 impl NearRows<'_> {
-    /// Bytes of the pages that hold neighbours of `vertices`, which ascend, and are not in memory, and
-    /// bytes of all pages.
-    pub(super) fn missing_bytes(&self, vertices: &[u32]) -> (u64, u64) {
-        let (mut missing, mut after) = (0, 0);
+    /// The extent of the lists of `vertices`, which ascend.
+    pub(super) fn extent(&self, vertices: &[u32]) -> Extent {
+        let (mut missing, mut lists, mut after) = (0, 0, 0);
         for &v in vertices {
             let pages = self.rows.index.pages_of_after(v.into(), u64::saturating_sub(after, 1));
+            lists += self.rows.list_bytes(&pages);
             let is_missing = |page: &u64| !self.is_here(*page);
             missing += (pages.start.max(after)..pages.end).filter(is_missing).count();
             after = after.max(pages.end);
         }
         let page = PAGE_BYTES as u64;
-        (missing as u64 * page, self.rows.index.len() as u64 * page)
+        let missing = missing as u64 * page;
+        Extent { missing, lists, all: self.rows.index.len() as u64 * page }
     }
 
     fn is_here(&self, page: u64) -> bool {
