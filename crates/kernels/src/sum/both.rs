@@ -10,7 +10,7 @@
 //! what they touch comes from memory meanwhile.
 
 use bytemuck::Zeroable;
-use tiergraph_format::tiles::LANES;
+use tiergraph_format::tiles::{LANES, STRIP_ROWS};
 use tiergraph_mem::prefetch;
 
 use super::{SHORT, WIDTH, eight, groups, short_rows, tail};
@@ -81,7 +81,7 @@ struct Waiting {
 }
 
 impl<'a, S: AsMut<[RowState]>> SumBoth<'a, S> {
-    /// `state` has columns and rows of the lengths that `walk` masks columns and rows below.
+    /// `state` has columns of the length that `walk` masks columns below.
     pub(crate) fn new(state: SymmetricState<'a, S>) -> Self {
         let place = Place { strip: 0, diagonal: None, is_sparse: false };
         let (rows, columns) = ([0; LANES], [[0; LANES]; SHORT]);
@@ -158,9 +158,10 @@ impl<S: AsMut<[RowState]>> Visit for &mut SumBoth<'_, S> {
 /// Adds the values of a slice's arcs, both ways.
 #[inline(always)]
 fn sum<S: AsMut<[RowState]>>(state: &mut SymmetricState<'_, S>, place: Place, slice: &Slice<'_>) {
-    let rows = state.strips[place.strip].as_mut();
+    let rows = &mut state.strips[place.strip].as_mut()[..STRIP_ROWS];
     let mut state = OfStrip { x_columns: state.x_columns, y_columns: state.y_columns, rows };
-    // SAFETY: `Kernel` took slices of the lengths that `walk` masks rows and columns below.
+    // SAFETY: `Kernel` took columns of the length that `walk` masks columns below, and `rows` are as many as it masks
+    // rows below.
     unsafe {
         match short_rows(slice) {
             Some(1) => state.short::<1>(slice),
