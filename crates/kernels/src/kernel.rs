@@ -113,7 +113,7 @@ impl Kernel {
     /// A segment whose bytes do not add up.
     ///
     /// # Panics
-    /// If a slice of `state` is shorter than it says.
+    /// If a slice of `state` is shorter than it says, or a strip's index is not below their number.
     pub fn sum_both<'a, S: AsMut<[RowState]>>(
         &self,
         segments: impl IntoIterator<Item = (&'a Segment<'a>, usize)>,

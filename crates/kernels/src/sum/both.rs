@@ -38,7 +38,7 @@ pub struct SymmetricState<'a, S> {
     pub strips: &'a mut [S],
 }
 
-/// Where the arcs of a segment are.
+/// A segment's strip, and what else its slices need to be summed.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     /// The index of the segment's strip in [`SymmetricState::strips`].
@@ -52,15 +52,15 @@ pub(crate) struct Place {
 /// Adds values along both directions of the arcs of every slice of some segments.
 pub(crate) struct SumBoth<'a, S> {
     state: SymmetricState<'a, S>,
-    /// Where the segment is whose slices come.
+    /// The place of the segment whose slices come.
     place: Place,
     /// A ring of slices.
     waiting: [Waiting; MOST_WAITING],
     /// The index of the slice that has waited longest.
     oldest: usize,
-    /// How many slices wait.
+    /// The number of slices that wait.
     count: usize,
-    /// How many arcs they have.
+    /// The number of arcs of the slices that wait.
     arcs: usize,
 }
 
