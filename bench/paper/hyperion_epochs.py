@@ -47,10 +47,10 @@ def measure(args: argparse.Namespace) -> Iterator[Row]:
     import epochs
 
     own = epochs.parser().parse_args(["--scale", str(args.scale)])
-    for row_bytes, model, way in itertools.product(args.row_bytes, args.models, args.ways):
+    for row_bytes, model in itertools.product(args.row_bytes, args.models):
         own.model = model
         path = epochs.graph(own, row_bytes)
-        yield epochs.measured(path, row_bytes, args.drives, way, own)
+        yield from epochs.measured(path, row_bytes, args.drives, args.ways, own)
 
 
 def line(row: Row) -> str:

@@ -80,7 +80,7 @@ def measured(
     import epochs
 
     own.prefetch, own.multiprocessors = prefetch, multiprocessors
-    row: Row = epochs.measured(path, row_bytes, drives, "gpu", own)
+    row: Row = epochs.measured(path, row_bytes, drives, ["gpu"], own)[0]
     return row
 
 

@@ -14,18 +14,18 @@ modelled drives are limited by their model alone. Who reads:
   baseline.
 - `memory`: nobody: all rows lie in GPU memory, which is what more drives can come near to.
 
-Figures are medians of `--turns` epochs. `prepare` is a batch's time where nobody trains, `train`
-where the batch is there already, `together` where both go on.
+Figures are medians of `--turns` epochs of each way, in turns. `prepare` is a batch's time where
+nobody trains, `train` where the batch is there already, `together` where both go on.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import statistics
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ import tiergraph as tg
 
 sys.path.append(str(Path(__file__).parent.parent))
 import _arguments
-from _batches import middle, per_batch
+from _batches import Middle, middle, per_batch
 
 import training
 
@@ -54,9 +54,13 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for row_bytes in args.row_bytes:
         path = graph(args, row_bytes)
-        for drives, way in itertools.product(args.drives, args.ways):
-            rows.append(measured(path, row_bytes, drives, way, args))
-            print(line(rows[-1]), flush=True)
+        for drives in args.drives:
+            found = measured(path, row_bytes, drives, args.ways, args)
+            rows += found
+            resident = [row["together"] for row in found if row["way"] == "memory"]
+            for row in found:
+                share = f"; {resident[0] / row['together']:.1%} of resident" if resident else ""
+                print(line(row) + share, flush=True)
             if args.out:
                 args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
@@ -87,10 +91,45 @@ def parser() -> argparse.ArgumentParser:
 
 
 def measured(
-    path: Path, row_bytes: int, drives: int, way: str, args: argparse.Namespace
-) -> dict[str, Any]:
-    """Seconds a batch, and what was read for it, by one way to read."""
-    begun = time.perf_counter()
+    path: Path, row_bytes: int, drives: int, ways: Sequence[str], args: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """Seconds a batch, and what was read for it, by each way to read: in turns."""
+    loaders, opened = {}, {}
+    for way in ways:
+        begun = time.perf_counter()
+        loaders[way] = opened_loader(path, drives, way, args)
+        opened[way] = time.perf_counter() - begun
+    train = training.trainer(training.MODELS[args.model](row_bytes // 4).cuda())
+    turns: dict[str, list[dict[str, Middle]]] = {way: [] for way in ways}
+    # The first compiles kernels, and fills caches of allocations.
+    for _ in range(args.turns + 1):
+        for way, loader in loaders.items():
+            prepare = middle(loader, None, args.batches)
+            together = middle(loader, train, args.batches)
+            turns[way].append({"prepare": prepare, "together": together})
+    rows = []
+    for way, loader in loaders.items():
+        measured = turns[way][1:]
+        row = {k: statistics.median(turn[k].seconds for turn in measured) for k in measured[0]}
+        last = measured[-1]["prepare"].counts
+        row |= {k: last[k] for k in ("nodes", "missed_rows", "list_pages", "bytes_ssd")}
+        held = list(training.take(loader, 4))
+        row["train"] = per_batch((held[i % 4] for i in range(args.batches)), train)
+        kept = loader.kept()
+        told = ("device_rows", "host_rows", "storage_rows", "storage_reads", "storage_rates")
+        told += ("device_list_bytes", "host_list_bytes", "storage_list_bytes", "multiprocessors")
+        row |= {"row_bytes": row_bytes, "drives": drives, "way": way, "model": args.model}
+        row |= {"opened": opened[way]} | {k: kept[k] for k in told if k in kept}
+        rows.append(row)
+        # Its drives are threads, which would take the cores of others.
+        loader.close()
+        del held
+        torch.cuda.empty_cache()
+    return rows
+
+
+def opened_loader(path: Path, drives: int, way: str, args: argparse.Namespace) -> tg.NeighborLoader:
+    """A loader that reads rows by one way."""
     seeds = np.flatnonzero(tg.open(path).degrees("in") > 0)
     device_memory, memory = little_memory(path, args.cached, args.host)
     disks = f"modelled:{KIND}*{drives}"
@@ -101,7 +140,7 @@ def measured(
         "coupled": {"io": f"gpu:coupled:{disks}", "device_memory": device_memory, "memory": memory},
         "memory": {},
     }
-    loader = tg.NeighborLoader(
+    return tg.NeighborLoader(
         path,
         training.FANOUT,
         batch_size=training.BATCH,
@@ -113,29 +152,6 @@ def measured(
         multiprocessors=args.multiprocessors,
         **place[way],
     )
-    opened = time.perf_counter() - begun
-    train = training.trainer(training.MODELS[args.model](row_bytes // 4).cuda())
-    turns = []
-    for _ in range(args.turns + 1):
-        got = {
-            "prepare": middle(loader, None, args.batches),
-            "together": middle(loader, train, args.batches),
-        }
-        turns.append(got)
-    # The first compiles kernels, and fills caches of allocations.
-    row = {k: statistics.median(turn[k].seconds for turn in turns[1:]) for k in turns[0]}
-    row |= {k: turns[-1]["prepare"].counts[k] for k in ("nodes", "missed_rows", "bytes_ssd")}
-    held = list(training.take(loader, 4))
-    row["train"] = per_batch((held[i % 4] for i in range(args.batches)), train)
-    kept = loader.kept()
-    # Its drives are threads, which would take the cores of the next.
-    loader.close()
-    del held
-    torch.cuda.empty_cache()
-    told = ("device_rows", "host_rows", "storage_rows", "storage_reads", "storage_rates")
-    told += ("multiprocessors",)
-    row |= {"row_bytes": row_bytes, "drives": drives, "way": way, "model": args.model}
-    return row | {"opened": opened} | {k: kept[k] for k in told if k in kept}
 
 
 def little_memory(path: Path, cached: float, host: float) -> tuple[int, int]:

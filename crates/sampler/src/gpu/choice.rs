@@ -2,9 +2,10 @@
 //!
 //! Hyperion, §III-B2: lists and rows compete for device memory by the transactions over PCIe that they
 //! save, and then what is left of them for host memory by those that reads from storage would take more.
-//! Presampling counts those of each list and row as kernels make them ([`list_transactions`], whole
-//! lines of a row, whole pages of storage). Lists come in the order of what a byte of them saves, where
-//! the paper's come in the order of hotness: short lists save more a byte.
+//! Presampling counts those of each list and row as kernels make them ([`ListUse`], whole lines of a
+//! row, whole pages of storage); of what no batch met, as many are expected as [`Uses`] says. Lists come
+//! in the order of what a byte of them saves, where the paper's come in the order of hotness: short lists
+//! save more a byte.
 //!
 //! Where the GPU does not read from drives by itself, kernels read no list from storage: host memory
 //! holds every list that device memory does not, and rows have what is left of it. Lists that the host
@@ -14,10 +15,11 @@ use serde::Serialize;
 use tiergraph_cache::placement::{
     Granularity, Item, Kind, Placement, Tier, by_hotness, choose, chunks,
 };
-use tiergraph_gpu::kernels::{LINE_BYTES, ListUse, list_transactions};
+use tiergraph_gpu::kernels::{LINE_BYTES, ListUse};
 use tiergraph_mem::PAGE_BYTES;
 
 use super::lists::{AllLists, Place};
+use super::uses::Uses;
 use crate::residency::hotness::Plan;
 
 /// A chunk is one part in so many of device memory, or smaller: whole chunks are placed.
@@ -62,34 +64,6 @@ impl Transactions {
     }
 }
 
-/// What presampling counted.
-pub(super) struct Uses {
-    /// The number of batches that were sampled.
-    pub batches: usize,
-    /// For each vertex, how often its row was wanted.
-    pub rows: Vec<u32>,
-    /// For each vertex, what drawing from its list takes.
-    pub lists: Vec<ListUse>,
-}
-
-impl Uses {
-    /// Every row, and every list by a fanout, once: what is assumed where no batch was sampled.
-    pub fn of_all(lists: &AllLists<'_>, fanout: u32) -> Self {
-        let vertices = 0..lists.offsets().len() as u32 - 1;
-        let of = |vertex| {
-            let lines = list_transactions(lists.degree(vertex), fanout);
-            ListUse { lines, pages: lines.min(1) }
-        };
-        let lists: Vec<ListUse> = vertices.map(of).collect();
-        Self { batches: 0, rows: vec![1; lists.len()], lists }
-    }
-
-    /// All vertices, those whose rows were wanted most first.
-    pub fn hottest_rows(&self) -> Vec<u32> {
-        hottest_first(&self.rows)
-    }
-}
-
 /// All vertices by their uses, most first; those without uses last.
 pub(super) fn hottest_first(uses: &[u32]) -> Vec<u32> {
     let mut order = by_hotness(uses);
@@ -130,9 +104,9 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// What it saves to hold a list in a memory: transactions that take its place one memory below.
+    /// What it saves to hold a list in a memory: parts of transactions that take its place one memory below.
     fn list_saves(&self, tier: Tier, vertex: u32) -> u64 {
-        let ListUse { lines, pages } = self.uses.lists[vertex as usize];
+        let ListUse { lines, pages, .. } = self.uses.list(vertex);
         match tier {
             Tier::Gpu => lines,
             Tier::Host => (pages * LINES_OF_PAGE).saturating_sub(lines),
@@ -142,7 +116,7 @@ impl Wanted<'_> {
     /// What it saves to hold a row in a memory.
     fn row_saves(&self, tier: Tier, vertex: u32) -> u64 {
         let [line, read] = [Tier::Gpu, Tier::Host].map(|tier| UNITS.read(tier, self.stride));
-        let used = u64::from(self.uses.rows[vertex as usize]);
+        let used = self.uses.row(vertex);
         match tier {
             Tier::Gpu => used * line,
             Tier::Host => used * read.saturating_sub(line),
@@ -228,14 +202,14 @@ impl Choice {
             .map(|(gpu, host)| Placement::First { gpu, host })
     }
 
-    /// The transactions of lists and rows that are not in device memory, where `finding` bytes of it are for
-    /// what reads rows, if not all are there.
+    /// The parts of transactions that are expected of lists and rows that are not in device memory, where
+    /// `finding` bytes of it are for what reads rows, if not all are there.
     fn transactions(&self, wanted: &Wanted<'_>, finding: u64) -> u64 {
         let Wanted { uses, hottest, stride, .. } = *wanted;
-        let lists = uses.lists.iter().zip(&self.places).map(|(used, place)| match place {
+        let lists = (0u32..).zip(&self.places).map(|(vertex, place)| match place {
             Place::Device => 0,
-            Place::Host => used.lines,
-            Place::Storage => used.pages * LINES_OF_PAGE,
+            Place::Host => uses.list(vertex).lines,
+            Place::Storage => uses.list(vertex).pages * LINES_OF_PAGE,
         });
         let count = |bytes: u64| bytes.checked_div(stride).unwrap_or(0) as usize;
         let device = match count(self.row_bytes) {
@@ -244,7 +218,7 @@ impl Choice {
         };
         let host = (device as u64).saturating_add(self.host_rows).min(hottest.len() as u64);
         let rows = |of: &[u32], tier| -> u64 {
-            let used: u64 = of.iter().map(|&v| u64::from(uses.rows[v as usize])).sum();
+            let used: u64 = of.iter().map(|&vertex| uses.row(vertex)).sum();
             used * UNITS.read(tier, stride)
         };
         lists.sum::<u64>()

@@ -67,6 +67,11 @@ impl<'g> AllLists<'g> {
         self.offsets[vertex as usize + 1] - self.offsets[vertex as usize]
     }
 
+    /// The number of neighbours of each vertex.
+    pub fn degrees(&self) -> impl Iterator<Item = u64> {
+        self.offsets.windows(2).map(|ends| ends[1] - ends[0])
+    }
+
     /// Bytes of the list of `vertex`.
     pub fn bytes_of(&self, vertex: u32) -> u64 {
         self.degree(vertex) * size_of::<u32>() as u64

@@ -24,6 +24,7 @@ mod rows;
 mod storage;
 mod tiers;
 mod trial;
+mod uses;
 
 use std::sync::Arc;
 

@@ -10,9 +10,10 @@ use tiergraph_graph::{Direction, Graph};
 use tiergraph_io::gpu_reads::{PagedFile, PagesByGpu, ReadStreams, WhoWaits};
 use tiergraph_mem::Reservation;
 
-use super::choice::{Choice, LINES_OF_PAGE, Room, UNITS, Uses, Wanted};
+use super::choice::{Choice, LINES_OF_PAGE, Room, UNITS, Wanted};
 use super::lists::{AllLists, Place};
 use super::rows::{RowReading, RowRoom, RowTiers};
+use super::uses::Uses;
 use super::{GpuLoader, Predicted, Transactions, no_counts, tiers};
 use crate::pipeline::order::{Inputs, SeedOrder};
 use crate::residency::hotness::Plan;
@@ -242,7 +243,7 @@ impl GpuLoader {
             self.stream.download(&rows, self.vertices)?,
             self.stream.download(&lists, self.vertices)?,
         );
-        Ok(Uses { batches, rows, lists })
+        Ok(Uses::new(batches, order.batches(), rows, lists, all.degrees()))
     }
 
     /// Counts the bytes of lists, of which so many are in device memory and in host memory.

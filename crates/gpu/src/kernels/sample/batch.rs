@@ -45,13 +45,15 @@ pub struct Lists {
 }
 
 shared! {
-    /// What drawing from a list costs wherever it is not in device memory.
+    /// How often a list was drawn from, and what that costs wherever it is not in device memory.
     #[derive(Debug, Default, PartialEq, Eq, Pod)]
     pub struct ListUse as "ListUse" {
         /// Transactions over PCIe, were the list in host memory.
         pub lines: u64,
-        /// Reads of pages, were the list on storage.
+        /// Reads of pages, were the list on storage; 0 in a graph that has none there.
         pub pages: u64,
+        /// How often it was drawn from.
+        pub draws: u64,
     }
 }
 

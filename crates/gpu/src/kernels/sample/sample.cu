@@ -58,6 +58,7 @@ __device__ inline bool is_on_host(const Graph& graph, u32 vertex) {
 struct ListUse {
     u64 lines;  // Transactions, were it in host memory.
     u64 pages;  // Reads, were it on storage.
+    u64 draws;  // How often it was drawn from.
 };
 
 struct Hop {
@@ -185,6 +186,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count(Hop h) {
             if (h.by_list) {
                 atomicAdd(&h.by_list[vertex].lines, (u64)transactions);
                 atomicAdd(&h.by_list[vertex].pages, (u64)reads);
+                atomicAdd(&h.by_list[vertex].draws, (u64)(items[i] > 0));
             }
             if (is_stored) pages += reads;
             else if (h.from_host && is_on_host(h.graph, vertex)) lines += transactions;
