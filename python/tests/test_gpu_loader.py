@@ -80,6 +80,20 @@ def test_gpu_makes_the_cpus_batches(path, fanouts, device_memory):
             assert a.batch_size == b.batch_size
 
 
+def test_tensors_of_a_batch_of_kernels_change_by_themselves(path):
+    """Autograd refuses a tensor that was changed in place, and those that are counted with it."""
+    batch = next(iter(tg.NeighborLoader(path, [5, 3], batch_size=64, device="cuda")))
+    names = ("n_id", "degree", "edge_index", "e_id", "x", "input_id")
+    for changed in names:
+        before = {name: (batch[name]._version, batch[name].clone()) for name in names}
+        batch[changed] += 1
+        for name, (version, values) in before.items():
+            if name != changed:
+                assert batch[name]._version == version, (changed, name)
+                assert torch.equal(batch[name], values), (changed, name)
+        assert not torch.equal(batch[changed], before[changed][1])
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f16", "int8"])
 @pytest.mark.parametrize("dim", [17, 33, 286, 520, 1036, 2061])
 def test_rows_of_any_width_come_from_the_host(tmp_path, dtype, dim):

@@ -513,7 +513,8 @@ class GpuLoader:
     ) -> GpuEpoch:
         """As `Loader.epoch`; `allocate` makes arrays with room for so many nodes and edges.
 
-        It gives an object with the `addresses` of `n_id`, `edge_index`, `e_id`, `x` and `input_id`.
+        It gives an object with the `addresses` of `n_id`, `degree` (None if it is not wanted),
+        `edge_index`, `e_id`, `x` and `input_id`.
         """
 
     def rows(self, most: int, allocate: Callable[[int, int], Any]) -> GpuEpoch:

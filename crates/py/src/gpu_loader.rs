@@ -236,9 +236,12 @@ fn begin(
     let Some(room) = detached(py, || batches.wanted())? else { return Ok(false) };
     let BatchSize { nodes, edges } = room;
     let buffers = allocate.call1(py, (nodes, edges))?;
-    let (n_id, edge_index, e_id, x, input_id) = buffers.getattr(py, "addresses")?.extract(py)?;
+    let addresses = buffers.getattr(py, "addresses")?;
+    let (n_id, degree, edge_index, e_id, x, input_id): (_, Option<u64>, _, _, _, _) =
+        addresses.extract(py)?;
     let to = Outputs {
         nodes: DevicePtr::at(n_id),
+        degree: degree.map(DevicePtr::at),
         edge_index: DevicePtr::at(edge_index),
         e_id: DevicePtr::at(e_id),
         x: DevicePtr::at(x),

@@ -38,6 +38,7 @@ const PLACEMENTS: [Placement; 6] = [
 #[derive(Debug, PartialEq)]
 struct Batch {
     nodes: Vec<i64>,
+    degree: Vec<i64>,
     edge_index: Vec<i64>,
     e_id: Vec<i64>,
     x: Vec<f32>,
@@ -47,6 +48,7 @@ struct Batch {
 /// The arrays of a batch that is being filled.
 struct Buffers {
     nodes: DeviceBuf<i64>,
+    degree: DeviceBuf<i64>,
     edge_index: DeviceBuf<i64>,
     e_id: DeviceBuf<i64>,
     x: DeviceBuf<f32>,
@@ -73,11 +75,16 @@ fn seeds() -> Vec<u32> {
 fn of_cpu(sample: &Sample, number: u64) -> Vec<Batch> {
     let loader = Loader::new(sample.open(), options(true), &Residency::Decoded, []).unwrap();
     let batches = loader.epoch(number, &seeds(), 0).unwrap().map(Result::unwrap);
+    let degree = |&vertex: &u32| {
+        let arcs = loader.topologies()[0].offsets().arcs(vertex);
+        (arcs.end - arcs.start) as i64
+    };
     let wide = |ids: &[u32]| -> Vec<i64> { ids.iter().map(|&id| id.into()).collect() };
     let to_batch = |prepared: tiergraph_sampler::Prepared| {
         let (nodes, edges) = (&prepared.batch.nodes[0], &prepared.batch.edges[0]);
         Batch {
             nodes: wide(&nodes.n_id),
+            degree: nodes.n_id.iter().map(degree).collect(),
             edge_index: [wide(&edges.row), wide(&edges.col)].concat(),
             e_id: edges.e_id.iter().map(|&arc| arc as i64).collect(),
             x: prepared.x[0].as_ref().unwrap().floats().unwrap().to_vec(),
@@ -143,6 +150,7 @@ impl Made {
             let BatchSize { nodes, edges } = room;
             let buffers = Buffers {
                 nodes: DeviceBuf::new(device, nodes).unwrap(),
+                degree: DeviceBuf::new(device, nodes).unwrap(),
                 edge_index: DeviceBuf::new(device, 2 * edges).unwrap(),
                 e_id: DeviceBuf::new(device, edges).unwrap(),
                 x: DeviceBuf::new(device, nodes * dim).unwrap(),
@@ -150,6 +158,7 @@ impl Made {
             };
             let to = Outputs {
                 nodes: buffers.nodes.ptr(),
+                degree: Some(buffers.degree.ptr()),
                 edge_index: buffers.edge_index.ptr(),
                 e_id: buffers.e_id.ptr(),
                 x: if dim == 0 { DevicePtr::NULL } else { buffers.x.ptr() },
@@ -166,12 +175,13 @@ impl Made {
         while !epoch.is_done() {
             self.begin(epoch, dim).unwrap();
             let Some(filled) = epoch.poll(Duration::from_secs(10)).unwrap() else { continue };
-            let Buffers { nodes, edge_index, e_id, x, input_id } = filled.buffers;
+            let Buffers { nodes, degree, edge_index, e_id, x, input_id } = filled.buffers;
             self.stream.device().synchronize().unwrap();
             let (stream, sampled) = (&self.stream, &filled.batch.sampled);
             let (node_count, edge_count) = (sampled.nodes(), sampled.edges());
             return Some(Batch {
                 nodes: stream.download(&nodes, node_count).unwrap(),
+                degree: stream.download(&degree, node_count).unwrap(),
                 edge_index: stream.download(&edge_index, 2 * edge_count).unwrap(),
                 e_id: stream.download(&e_id, edge_count).unwrap(),
                 x: stream.download(&x, node_count * dim).unwrap(),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,41 +35,66 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GpuBuffers:
-    """The tensors of one batch of n nodes and e edges, or those that have room for it."""
+    """Tensors that have room for a batch of `nodes` nodes and `edges` edges.
+
+    The allocator has to be told of each, and few is cheap. What a user may keep of many batches,
+    the seeds' ids, keeps neither numbers of edges nor features.
+    """
+
+    of_nodes: torch.Tensor
+    """int64: `n_id` and `degree`, each with room for `nodes`, then `input_id`."""
+    of_edges: torch.Tensor
+    """int64: `edge_index`, with room for 2 · `edges`, then `e_id`."""
+    x: torch.Tensor
+    """float32, (`nodes`, D)."""
+    nodes: int
+    edges: int
+    has_degree: bool
+    """Whether degrees are wanted."""
+
+    @property
+    def addresses(self) -> tuple[int, int | None, int, int, int, int]:
+        """Where the native part writes `n_id`, `degree`, `edge_index`, `e_id`, `x`, `input_id`."""
+        n_id, edge_index = self.of_nodes.data_ptr(), self.of_edges.data_ptr()
+        degree = n_id + 8 * self.nodes if self.has_degree else None
+        e_id, input_id = edge_index + 16 * self.edges, n_id + 16 * self.nodes
+        return n_id, degree, edge_index, e_id, self.x.data_ptr(), input_id
+
+    def hand_over(self, stream: torch.cuda.Stream, filled: torch.cuda.Stream) -> None:
+        """Has the consumer's stream wait for `filled`, and the allocator for the consumer."""
+        stream.wait_stream(filled)
+        for tensor in (self.of_nodes, self.of_edges, self.x):
+            tensor.record_stream(stream)
+
+    def of(self, nodes: int, edges: int, seeds: int) -> GpuTensors:
+        """The tensors of the batch of so many nodes, edges and seeds that lies in these."""
+        # Each of `data`: what changes one in place has not changed the others, as autograd counts.
+        of_nodes, of_edges, e_id = self.of_nodes, self.of_edges, 2 * self.edges
+        return GpuTensors(
+            n_id=of_nodes.data[:nodes],
+            degree=of_nodes.data[self.nodes : self.nodes + nodes],
+            edge_index=of_edges.data[: 2 * edges].view(2, edges),
+            e_id=of_edges.data[e_id : e_id + edges],
+            x=self.x[:nodes],
+            input_id=of_nodes.data[2 * self.nodes : 2 * self.nodes + seeds],
+        )
+
+
+class GpuTensors(NamedTuple):
+    """The tensors of one batch of n nodes and e edges."""
 
     n_id: torch.Tensor
     """int64, (n,): places in the user's order."""
+    degree: torch.Tensor
+    """int64, (n,); undefined where degrees are not wanted."""
     edge_index: torch.Tensor
-    """int64, (2, e); one after the other, as (2 · e,), where it has room for a batch."""
+    """int64, (2, e)."""
     e_id: torch.Tensor
     """int64, (e,)."""
     x: torch.Tensor
     """float32, (n, D)."""
     input_id: torch.Tensor
     """int64: the seeds' places in the list of all."""
-
-    @property
-    def addresses(self) -> tuple[int, int, int, int, int]:
-        """Where the native part writes."""
-        filled = (self.n_id, self.edge_index, self.e_id, self.x, self.input_id)
-        n_id, edge_index, e_id, x, input_id = (tensor.data_ptr() for tensor in filled)
-        return n_id, edge_index, e_id, x, input_id
-
-    def hand_over(self, stream: torch.cuda.Stream, filled: torch.cuda.Stream) -> None:
-        """Has the consumer's stream wait for `filled`, and the allocator for the consumer."""
-        stream.wait_stream(filled)
-        for tensor in (self.n_id, self.edge_index, self.e_id, self.x, self.input_id):
-            tensor.record_stream(stream)
-
-    def of(self, nodes: int, edges: int, seeds: int) -> GpuBuffers:
-        """The tensors of the batch of so many nodes, edges and seeds that lies in these."""
-        return GpuBuffers(
-            n_id=self.n_id[:nodes],
-            edge_index=self.edge_index[: 2 * edges].view(2, edges),
-            e_id=self.e_id[:edges],
-            x=self.x[:nodes],
-            input_id=self.input_id[:seeds],
-        )
 
 
 class GpuPart:
@@ -105,8 +130,11 @@ class GpuPart:
         self._labels = None if labels is None else torch.from_numpy(labels).to(self._device)
         ids = graph.ids.view(np.int64) if graph.has_own_ids else None
         self._ids = None if ids is None else torch.from_numpy(ids).to(self._device)
-        degrees = graph.degrees(options.get("direction") or "in").astype(np.int64)
-        self._degrees = torch.from_numpy(degrees).to(self._device)
+        # Kernels know the degrees of their own batches.
+        degrees = graph.degrees(options.get("direction") or "in") if sampled_on_cpu else None
+        self._degrees = (
+            None if degrees is None else torch.from_numpy(degrees.astype(np.int64)).to(self._device)
+        )
 
     def placed(self) -> dict[str, Any]:
         """Bytes and rows by tier, and how many multiprocessors prepare batches.
@@ -141,8 +169,8 @@ class GpuPart:
         batches = self._native.rows(most, self._allocate)
         try:
             while (native := batches.next()) is not None:
-                buffers = self._taken(native)
-                yield buffers.n_id, buffers.x
+                tensors = self._taken(native)
+                yield tensors.n_id, tensors.x
         finally:
             batches.close()
 
@@ -152,14 +180,15 @@ class GpuPart:
         with torch.cuda.stream(self._allocating):
             long = {"dtype": torch.int64, "device": self._device}
             return GpuBuffers(
-                n_id=torch.empty(nodes, **long),
-                edge_index=torch.empty(2 * edges, **long),
-                e_id=torch.empty(edges, **long),
+                of_nodes=torch.empty(2 * nodes + self._most_seeds, **long),
+                of_edges=torch.empty(3 * edges, **long),
                 x=torch.empty((nodes, self._dim), dtype=torch.float32, device=self._device),
-                input_id=torch.empty(self._most_seeds, **long),
+                nodes=nodes,
+                edges=edges,
+                has_degree=not self.sampled_on_cpu,
             )
 
-    def _taken(self, native: _native.GpuBatch) -> GpuBuffers:
+    def _taken(self, native: _native.GpuBatch) -> GpuTensors:
         """The tensors of a batch, in order with the current stream."""
         buffers: GpuBuffers = native["buffers"]
         buffers.hand_over(pyg.torch().cuda.current_stream(self._device), self._handing)
@@ -168,21 +197,21 @@ class GpuPart:
 
     def collate(self, native: _native.GpuBatch) -> Data:
         """PyG's `Data` over the tensors of a batch, in order with the current stream."""
-        buffers, by_cpu = self._taken(native), native["by_cpu"]
-        n_id = buffers.n_id
+        tensors, by_cpu = self._taken(native), native["by_cpu"]
+        n_id = tensors.n_id
         if by_cpu is None:
-            data: Data = pyg.geometric("data").Data(edge_index=buffers.edge_index)
+            data: Data = pyg.geometric("data").Data(edge_index=tensors.edge_index)
             data.num_nodes = len(n_id)
-            data.e_id, data.input_id = buffers.e_id, buffers.input_id
+            data.e_id, data.input_id = tensors.e_id, tensors.input_id
             data.batch_size = native["batch_size"]
             data.num_sampled_nodes = native["num_sampled_nodes"]
             data.num_sampled_edges = native["num_sampled_edges"]
         else:
             data = moved(self._collate(by_cpu, known=False), self._device)
         if self._dim > 0:
-            data.x = buffers.x
+            data.x = tensors.x
         if self._labels is not None:
             data.y = self._labels[n_id]
-        data.degree = self._degrees[n_id]
+        data.degree = tensors.degree if self._degrees is None else self._degrees[n_id]
         data.n_id = n_id if self._ids is None else self._ids[n_id]
         return data

@@ -36,6 +36,8 @@ const RECENT: usize = 8;
 pub struct Outputs {
     /// Each node's position in the user's order.
     pub nodes: DevicePtr<i64>,
+    /// Each node's number of neighbours; `None` if they are not wanted, as of batches that the CPU samples.
+    pub degree: Option<DevicePtr<i64>>,
     /// The sources of all edges, then, right behind them, their destinations.
     pub edge_index: DevicePtr<i64>,
     /// The number of each edge's arc.

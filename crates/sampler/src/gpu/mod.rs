@@ -318,6 +318,7 @@ impl GpuLoader {
         let outputs = BatchOutputs {
             positions: self.positions.as_ref(),
             nodes: DeviceView::at(to.nodes, nodes),
+            degree: to.degree.map(|at| (&self.lists.offsets, DeviceView::at(at, nodes))),
             edge_index: DeviceView::at(to.edge_index, 2 * edges),
             e_id: DeviceView::at(to.e_id, edges),
             input_id: DeviceView::at(to.input_id, places),

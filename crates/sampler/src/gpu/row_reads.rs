@@ -1,5 +1,6 @@
 //! Reads of the feature rows that are on storage: the host's threads start them, or the GPU's kernels.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -86,7 +87,7 @@ impl RowReads {
     }
 
     /// An event that happens when the rows of `ticket` are all where they are wanted, or `None` as long as
-    /// some have not come.
+    /// some have not come. After the event, or an error, the ticket is of no use.
     fn look(&mut self, ticket: u64) -> Result<Option<Event>> {
         match self {
             Self::Host(storage) => storage.look(ticket),
@@ -117,8 +118,8 @@ impl RowReads {
     }
 }
 
-/// The rows that are on storage: whoever makes batches begins to read them, a thread goes on with that, and
-/// whoever hands batches over waits for them.
+/// The rows that are on storage: whoever makes batches begins to read them, a thread goes on with that and
+/// sees that they are as they should be, and whoever hands batches over waits for what it tells.
 pub(super) struct LateRows {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -128,10 +129,15 @@ struct Shared {
     state: Mutex<State>,
     /// Told when there is something to read, or to stop.
     changed: Condvar,
+    /// What the thread found of batches that nobody has asked for since: what happens when a batch's rows are
+    /// all where they are wanted. Locked for moments, where the state is locked while the driver is called.
+    come: Mutex<HashMap<u64, Result<Event>>>,
 }
 
 struct State {
     reads: RowReads,
+    /// The tickets of batches whose rows have not all come, in order.
+    open: Vec<u64>,
     is_over: bool,
 }
 
@@ -141,17 +147,23 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Nothing that can panic is done with this lock.
+    fn come(&self) -> MutexGuard<'_, HashMap<u64, Result<Event>>> {
+        self.come.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Goes on while rows are read, until it is over.
     fn run(&self) {
         let mut state = self.lock();
         while !state.is_over {
-            if !state.reads.is_reading() {
+            if state.open.is_empty() && !state.reads.is_reading() {
                 let woken = self.changed.wait(state);
                 state = woken.unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             let proceeded = panics::caught(|| {
                 state.reads.proceed();
+                self.tell(&mut state);
                 Ok(())
             });
             if let Err(error) = proceeded {
@@ -162,6 +174,15 @@ impl Shared {
             state = self.lock();
         }
     }
+
+    /// Tells of the batches whose rows have all come, or will not.
+    fn tell(&self, state: &mut State) {
+        let State { reads, open, .. } = state;
+        open.retain(|&ticket| {
+            let found = reads.look(ticket).transpose();
+            found.map(|found| self.come().insert(ticket, found)).is_none()
+        });
+    }
 }
 
 impl LateRows {
@@ -170,8 +191,9 @@ impl LateRows {
     /// # Errors
     /// The system gives no more threads.
     pub fn new(reads: RowReads) -> Result<Self> {
-        let state = Mutex::new(State { reads, is_over: false });
-        let shared = Arc::new(Shared { state, changed: Condvar::new() });
+        let state = Mutex::new(State { reads, open: Vec::new(), is_over: false });
+        let (changed, come) = (Condvar::new(), Mutex::default());
+        let shared = Arc::new(Shared { state, changed, come });
         let own = Arc::clone(&shared);
         let thread = Some(threads::start("rows-gpu", move || own.run())?);
         Ok(Self { shared, thread })
@@ -187,7 +209,7 @@ impl LateRows {
         self.shared.lock().reads.reads()
     }
 
-    /// Begins to read the rows that were found `missing` to rows at `x`, as [`RowReads::begin`] does, and wakes
+    /// Begins to read the rows that were found missing to rows at `x`, as [`RowReads::begin`] does, and wakes
     /// the thread that goes on with them.
     pub fn begin(
         &self,
@@ -195,12 +217,19 @@ impl LateRows {
         missing: &mut MissingRows,
         x: DeviceView<f32>,
     ) -> Result<u64> {
-        let ticket = self.shared.lock().reads.begin(stream, missing, x)?;
+        let mut state = self.shared.lock();
+        let ticket = state.reads.begin(stream, missing, x)?;
+        state.open.push(ticket);
+        drop(state);
         self.shared.changed.notify_all();
         Ok(ticket)
     }
 
-    /// As [`RowReads::look`], until the rows have come, `patience` is over, or `is_called` says so.
+    /// An event that happens when the rows of `ticket` are all where they are wanted, or `None` if they have not
+    /// come when `patience` is over or `is_called` says so.
+    ///
+    /// # Errors
+    /// A row that could not be read or is damaged; a batch that was dropped after another's error.
     pub fn wait(
         &self,
         ticket: u64,
@@ -209,9 +238,9 @@ impl LateRows {
     ) -> Result<Option<Event>> {
         let since = Instant::now();
         loop {
-            let event = self.shared.lock().reads.look(ticket)?;
-            if event.is_some() || is_called() || since.elapsed() >= patience {
-                return Ok(event);
+            let found = self.shared.come().remove(&ticket).transpose()?;
+            if found.is_some() || is_called() || since.elapsed() >= patience {
+                return Ok(found);
             }
             thread::sleep(LOOK);
         }
@@ -219,8 +248,19 @@ impl LateRows {
 
     /// Drops a batch that is not waited for any more, when nothing writes to its memory.
     pub fn give_up(&self, ticket: u64) {
-        while !self.shared.lock().reads.give_up(ticket) {
+        loop {
+            let mut state = self.shared.lock();
+            state.open.retain(|&open| open != ticket);
+            let has_ended = state.reads.give_up(ticket);
+            drop(state);
+            if has_ended {
+                break;
+            }
             thread::sleep(LOOK);
+        }
+        if let Some(Ok(event)) = self.shared.come().remove(&ticket) {
+            // After an error of the driver no kernel runs any more.
+            let _ = event.synchronize();
         }
     }
 }

@@ -120,6 +120,9 @@ pub struct BatchOutputs<'a> {
     pub positions: Option<&'a DeviceBuf<u32>>,
     /// Becomes each node's position in the user's order.
     pub nodes: DeviceView<i64>,
+    /// Where each vertex's list begins, and what becomes each node's number of neighbours; `None` if that is
+    /// not wanted.
+    pub degree: Option<(&'a DeviceBuf<u64>, DeviceView<i64>)>,
     /// Becomes the sources of all edges and then their destinations, as indices among the nodes.
     pub edge_index: DeviceView<i64>,
     /// Becomes the number of each edge's arc.

@@ -94,7 +94,9 @@ shared! {
         e_id: DevicePtr<u64>,
         positions: DevicePtr<u32>,
         places: DevicePtr<u32>,
+        offsets: DevicePtr<u64>,
         nodes: DevicePtr<i64>,
+        degree: DevicePtr<i64>,
         edges: DevicePtr<i64>,
         arcs: DevicePtr<i64>,
         input_id: DevicePtr<i64>,
@@ -486,6 +488,13 @@ impl Sampler {
         assert_eq!((to.nodes.len(), to.edge_index.len(), to.e_id.len()), (nodes, 2 * edges, edges));
         let places = to.input_id.len();
         assert!(places <= sampled.num_sampled_nodes[0] && 2 * places <= self.seeds.len());
+        let (offsets, degree) = match &to.degree {
+            Some((offsets, degree)) => {
+                assert!(offsets.len() > self.local_id.len() && degree.len() == nodes);
+                (offsets.ptr(), degree.ptr())
+            }
+            None => (DevicePtr::NULL, DevicePtr::NULL),
+        };
         let arguments = ExportArguments {
             n_id: self.n_id.ptr(),
             row: self.edges.row.ptr(),
@@ -493,7 +502,9 @@ impl Sampler {
             e_id: self.edges.e_id.ptr(),
             positions: to.positions.map_or(DevicePtr::NULL, DeviceBuf::ptr),
             places: self.seeds.ptr().offset(places),
+            offsets,
             nodes: to.nodes.ptr(),
+            degree,
             edges: to.edge_index.ptr(),
             arcs: to.e_id.ptr(),
             input_id: to.input_id.ptr(),

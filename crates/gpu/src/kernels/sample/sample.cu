@@ -398,7 +398,9 @@ struct Export {
     const u64* e_id;
     const u32* positions;  // Each vertex's position in the user's order; or null.
     const u32* places;     // Of the seeds in the caller's list.
+    const u64* offsets;    // Of each vertex's list, and the end.
     long long* nodes;
+    long long* degree;  // Of each node; or null.
     long long* edges;  // Rows, then columns.
     long long* arcs;
     long long* input_id;
@@ -414,6 +416,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) export_batch(Export x) {
     for (u32 i = first; i < x.node_count; i += stride) {
         u32 vertex = x.n_id[i];
         x.nodes[i] = x.positions ? x.positions[vertex] : vertex;
+        if (x.degree) x.degree[i] = x.offsets[vertex + 1] - x.offsets[vertex];
     }
     for (u32 e = first; e < x.edge_count; e += stride) {
         x.edges[e] = x.row[e];
