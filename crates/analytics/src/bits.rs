@@ -1,4 +1,5 @@
-//! Sets of vertices, a bit for each: the bits of the hubs fit the first cache.
+//! Sets of vertices that all threads add to and look at, a bit for each: the bits of the hubs fit the first
+//! cache.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -34,14 +35,35 @@ impl Bits {
         Ok(Self(bits))
     }
 
+    /// The empty set.
+    pub(crate) fn none(vertices: usize) -> Self {
+        Self((0..vertices.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// The set of all vertices; bits behind the last one are set, too.
+    pub(crate) fn all(vertices: usize) -> Self {
+        Self((0..vertices.div_ceil(64)).map(|_| AtomicU64::new(u64::MAX)).collect())
+    }
+
+    /// Bytes of a set of so many vertices.
+    pub(crate) fn bytes(vertices: usize) -> u64 {
+        vertices.div_ceil(64) as u64 * 8
+    }
+
     /// The number of vertices in the set.
     pub(crate) fn count(&self) -> usize {
         self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
 
+    /// Whether any vertex is in the set.
+    pub(crate) fn any(&self) -> bool {
+        self.0.iter().any(|word| word.load(Ordering::Relaxed) != 0)
+    }
+
     /// Whether `v` is in the set.
     #[inline(always)]
-    pub(crate) fn has(&self, v: u64) -> bool {
+    pub(crate) fn has(&self, v: impl Into<u64>) -> bool {
+        let v = v.into();
         let word = self.0.get((v / 64) as usize);
         word.is_some_and(|word| word.load(Ordering::Relaxed) >> (v % 64) & 1 > 0)
     }
@@ -55,11 +77,33 @@ impl Bits {
         }
     }
 
+    /// Puts `v` into the set.
+    #[inline(always)]
+    pub(crate) fn put(&self, v: u32) {
+        self.0[(v / 64) as usize].fetch_or(1 << (v % 64), Ordering::Relaxed);
+    }
+
+    /// Puts the vertices of another set of as many into this one.
+    pub(crate) fn put_all(&self, other: &Self) {
+        for (own, other) in self.0.iter().zip(&other.0) {
+            own.fetch_or(other.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
     /// Takes `v` out of the set; it may come back where another worker takes out a neighbour meanwhile.
     #[inline(always)]
     pub(crate) fn take_out(&self, v: u64) {
         if let Some(word) = self.0.get((v / 64) as usize) {
             word.store(word.load(Ordering::Relaxed) & !(1 << (v % 64)), Ordering::Relaxed);
         }
+    }
+
+    /// The bits of 64 vertices each.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        &self.0
+    }
+
+    pub(crate) fn words_mut(&mut self) -> &mut [AtomicU64] {
+        &mut self.0
     }
 }

@@ -110,7 +110,7 @@ fn lists_of(graph: &Graph, apart: &Bits) -> Option<Vec<(Direction, RowSelection)
     let both = [Direction::Out, Direction::In];
     let directions = if graph.manifest().directed { &both[..] } else { &both[..1] };
     let select = |&direction: &Direction| {
-        let rows = graph.rows(direction).select_where(|v| apart.has(v.into()))?;
+        let rows = graph.rows(direction).select_where(|v| apart.has(v))?;
         Some((direction, rows))
     };
     directions.iter().map(select).collect()

@@ -13,7 +13,6 @@ mod checkpoint;
 mod components;
 mod edge_map;
 pub mod edges;
-mod flags;
 pub mod gpu;
 mod labels;
 mod pagerank;

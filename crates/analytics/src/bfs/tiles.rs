@@ -84,12 +84,12 @@ impl Program for Level<'_> {
 
     #[inline(always)]
     fn takes(&self, row: u32) -> bool {
-        self.unvisited.has(u64::from(row))
+        self.unvisited.has(row)
     }
 
     #[inline(always)]
     fn gives(&self, row: u32) -> bool {
-        self.frontier.has(u64::from(row))
+        self.frontier.has(row)
     }
 
     #[inline(always)]
@@ -107,13 +107,13 @@ impl Program for Level<'_> {
     #[inline(always)]
     fn take(&self, found: &mut Found, row: &mut Row, column: u32, _weight: f64) {
         if let Some(collector) = self.collector
-            && self.unvisited.has(u64::from(column))
+            && self.unvisited.has(column)
         {
             collector.note(&mut found.part, column, row.vertex);
             if self.search.both {
                 collector.note(&mut found.part, row.vertex, column);
             }
-        } else if !row.is_reached && self.frontier.has(u64::from(column)) {
+        } else if !row.is_reached && self.frontier.has(column) {
             row.is_reached = true;
             self.claim(found, row.vertex);
         }
@@ -126,7 +126,7 @@ impl Program for Level<'_> {
 
     #[inline(always)]
     fn scatter(&self, found: &mut Found, _row: &Row, column: u32, _weight: f64) {
-        if self.unvisited.has(u64::from(column)) {
+        if self.unvisited.has(column) {
             self.claim(found, column);
         }
     }

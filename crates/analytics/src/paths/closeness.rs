@@ -14,7 +14,7 @@ use tiergraph_core::{Error, ErrorKind, Progress, Result, mix};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, prefetch, vec_from_fn};
 
-use crate::flags::Flags;
+use crate::bits::Bits;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, RowMap, Side};
 
@@ -55,7 +55,7 @@ pub fn harmonic(
     // As bits of floats: the sizes of balls, and the sums.
     let mut sizes = Array::from_fn(graph.thread_pool(), n, |_| AtomicU64::new(1f64.to_bits()))?;
     let mut sums = Array::<AtomicU64>::zeroed(n)?;
-    let mut changed = Flags::all(n);
+    let mut changed = Bits::all(n);
     let mut rows = RowMap::new(graph, &degrees)?;
     graph.memory().plan_residency();
     let mut run = Run::start(graph, "harmonic", 0, progress).with_passes_of(rows.round_bytes());
@@ -71,7 +71,7 @@ pub fn harmonic(
         from.array(changed.words_mut())
     })?;
     for round in pairs.len() as u32.. {
-        let fresh = Flags::none(n);
+        let fresh = Bits::none(n);
         let count = AtomicU64::new(0);
         rows.for_each(
             |_| (vec![0u8; registers], vec![0u8; registers]),
@@ -93,7 +93,7 @@ pub fn harmonic(
                 if own.iter().map(|&r| u64::from(r)).sum::<u64>() == before {
                     return;
                 }
-                fresh.set(v);
+                fresh.put(v);
                 count.fetch_add(1, Ordering::Relaxed);
                 let before = f64::from_bits(sizes[v as usize].load(Ordering::Relaxed));
                 let size = estimate.of(own).max(before);

@@ -17,7 +17,7 @@ use super::Distances;
 use super::buckets::BUCKETS;
 use super::near::Near;
 use crate::adjacency::{Adjacency, Gathering, Place};
-use crate::flags::Flags;
+use crate::bits::Bits;
 use crate::report::Run;
 
 /// What a pass does with arcs that can still lower a distance.
@@ -58,7 +58,7 @@ pub(super) struct Gathered {
     arcs: Gathering,
     count: AtomicU64,
     /// The vertices that fell in the pass.
-    fell: Flags,
+    fell: Bits,
     of_arcs: Reservation,
     of_buckets: Reservation,
 }
@@ -83,7 +83,7 @@ impl Sink for Gathered {
 
     #[inline(always)]
     fn fell(&self, v: u32) {
-        self.fell.set(v);
+        self.fell.put(v);
     }
 
     fn end(&self, worker: Gatherer) {
@@ -122,7 +122,7 @@ impl Useful {
         let memory = graph.memory();
         let left = memory.budget().left();
         let fixed =
-            Near::bytes(vertices) + Flags::bytes(vertices) + Adjacency::bytes_of_ends(vertices);
+            Near::bytes(vertices) + Bits::bytes(vertices) + Adjacency::bytes_of_ends(vertices);
         // More than are there will not be gathered; before they were counted, half of the memory is enough for a try.
         let least =
             self.count.map_or(left.saturating_sub(fixed) / 2, |n| Gathering::bytes(graph, n));
@@ -143,7 +143,7 @@ impl Useful {
         Ok(Some(Gathered {
             arcs: Gathering::new(graph, room)?,
             count: AtomicU64::new(0),
-            fell: Flags::none(vertices),
+            fell: Bits::none(vertices),
             of_arcs,
             of_buckets,
         }))

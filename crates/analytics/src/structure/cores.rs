@@ -18,7 +18,7 @@ use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, prefetch, vec_from_fn};
 
-use crate::flags::Flags;
+use crate::bits::Bits;
 use crate::per_worker::PerWorker;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, RowMap, Side};
@@ -81,7 +81,7 @@ pub fn k_core(graph: &Graph, k: u32, progress: &dyn Progress) -> Result<(Vec<u32
     let n = graph.vertices();
     let plan = RowMap::memory(graph, Side::Both)?
         .and("the neighbours that are left", n as u64 * 8)
-        .and("the vertices that go", 3 * Flags::bytes(n));
+        .and("the vertices that go", 3 * Bits::bytes(n));
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Both)?;
     let mut rows = RowMap::new(graph, &degrees)?.simple();
@@ -89,7 +89,7 @@ pub fn k_core(graph: &Graph, k: u32, progress: &dyn Progress) -> Result<(Vec<u32
     let mut run = Run::start(graph, "kcore", 0, progress).with_passes_of(rows.round_bytes());
     let mut left =
         Array::from_fn(graph.thread_pool(), n, |v| AtomicU32::new(degrees.all(v as u32) as u32))?;
-    let (mut gone, mut going) = (Flags::none(n), Flags::none(n));
+    let (mut gone, mut going) = (Bits::none(n), Bits::none(n));
     let is_resumed = run.resume(&json!({ "k": k }), |from| {
         from.array(&mut left)?;
         from.array(gone.words_mut())?;
@@ -109,18 +109,18 @@ pub fn k_core(graph: &Graph, k: u32, progress: &dyn Progress) -> Result<(Vec<u32
             run.iteration("count", 0.0);
         }
         let stays = |v: u32| may_stay(v) && left[v as usize].load(Ordering::Relaxed) >= k;
-        (0..n as u32).filter(|&v| !stays(v)).for_each(|v| going.set(v));
+        (0..n as u32).filter(|&v| !stays(v)).for_each(|v| going.put(v));
     }
     while going.any() {
-        gone.add(&going);
-        let (next, count) = (Flags::none(n), AtomicU64::new(0));
+        gone.put_all(&going);
+        let (next, count) = (Bits::none(n), AtomicU64::new(0));
         rows.for_each_of(
             &|v| going.has(v) && degrees.all(v) > 0,
             |_| (),
             |(), _, neighbors| {
                 for &u in neighbors.iter().filter(|&&u| !gone.has(u)) {
                     if left[u as usize].fetch_sub(1, Ordering::Relaxed) == k {
-                        next.set(u);
+                        next.put(u);
                         count.fetch_add(1, Ordering::Relaxed);
                     }
                 }

@@ -12,7 +12,7 @@ use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, Reservation};
 
 use super::intersect::{each_common, flip, has};
-use crate::flags::Flags;
+use crate::bits::Bits;
 use crate::per_worker::PerWorker;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, Lists, RowMap, Side};
@@ -64,8 +64,8 @@ pub fn in_common(
             "how many arcs lead to a vertex",
             if weighed == Weighed::Alike { 0 } else { n as u64 * 4 },
         )
-        .and("which vertices are wanted", 2 * Flags::bytes(n))
-        .and("the workers' marks", workers as u64 * Flags::bytes(n))
+        .and("which vertices are wanted", 2 * Bits::bytes(n))
+        .and("the workers' marks", workers as u64 * Bits::bytes(n))
         .and("the neighbours of a pair's vertex", longest * 4 + 64);
     let _state = graph.memory().reserve_all(&plan)?;
     let degrees = ListDegrees::read(graph, Side::Out)?;
@@ -307,7 +307,7 @@ impl<'a> Parts<'a> {
         let mut lists = Lists::of_lengths(0, vertices.iter().map(|&v| degrees.all(v) as u32))?;
         let lengths: Vec<_> = vertices.iter().map(|_| AtomicU32::new(0)).collect();
         let (starts, targets) = lists.slots();
-        let wanted = flags(graph, vertices.iter().copied());
+        let wanted = set_of(graph, vertices.iter().copied());
         rows.for_each_of(
             &|v| wanted.has(v),
             |_| (),
@@ -331,7 +331,7 @@ impl Part<'_> {
         found: &Found,
         marks: &PerWorker<Vec<u64>>,
     ) -> Result<()> {
-        let wanted = flags(self.graph, self.passing.iter().map(|passing| passing.vertex));
+        let wanted = set_of(self.graph, self.passing.iter().map(|passing| passing.vertex));
         let held = |number: u32| &self.lists.of(number)[..self.lengths[number as usize] as usize];
         rows.for_each_of(
             &|v| wanted.has(v),
@@ -351,8 +351,9 @@ fn held_of(degrees: &ListDegrees, [a, b]: [u32; 2]) -> u32 {
     if (degrees.all(b), b) < (degrees.all(a), a) { b } else { a }
 }
 
-fn flags(graph: &Graph, vertices: impl Iterator<Item = u32>) -> Flags {
-    let flags = Flags::none(graph.vertices());
-    vertices.for_each(|v| flags.set(v));
-    flags
+/// The set of `vertices`.
+fn set_of(graph: &Graph, vertices: impl Iterator<Item = u32>) -> Bits {
+    let bits = Bits::none(graph.vertices());
+    vertices.for_each(|v| bits.put(v));
+    bits
 }
