@@ -54,6 +54,31 @@ fn more_memory_keeps_more_and_changes_no_batch() {
 }
 
 #[test]
+fn memory_that_is_left_holds_what_no_counted_batch_wanted() {
+    within(LIMIT, || {
+        let sample = Layout { dim: 2048, ..Layout::mixed(true) }.build();
+        let (seeds, plan): (Vec<u32>, _) = ((0..400).collect(), Plan::default());
+        let all = Loader::new(sample.open(), options(true), &Residency::Nothing, []).unwrap();
+        let uses = all.presample(0, &seeds, 1).unwrap().rows.swap_remove(0).uses;
+        let wanted = uses.iter().filter(|&&uses| uses > 0).count() as u64;
+        let mut with_others = 0;
+        for memory in (36..60).map(|mebibytes| mebibytes << 20) {
+            let graph = sample.open_as(&OpenOptions { memory: Some(memory), ..small() });
+            let made = Loader::planned(&graph, &options(true), &seeds, &plan, 1);
+            let Ok((_, fitted)) = made else { continue };
+            if fitted.kept_rows <= wanted || fitted.kept_rows == fitted.rows {
+                continue;
+            }
+            with_others += 1;
+            let held = fitted.kept_rows * 8192 + fitted.kept_pages * 4096;
+            let idle = fitted.capacity_bytes - held;
+            assert!(idle < 2 * plan.chunk_bytes, "{idle} bytes are idle: {fitted:?}");
+        }
+        assert!(with_others >= 5 && wanted > 0, "{with_others} loaders, {wanted} rows");
+    });
+}
+
+#[test]
 fn an_epoch_that_was_left_early_stops_no_later_reads() {
     within(LIMIT, || {
         let graph = Layout::mixed(true).build();

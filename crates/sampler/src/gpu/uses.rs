@@ -1,23 +1,11 @@
 //! How often rows are wanted and lists drawn from: what presampling counted of an epoch's first batches,
 //! and what is expected of the vertices that none of these met.
-//!
-//! What some batches did not meet, others will. All of it together is met in as many others as often as
-//! there are vertices that were met exactly once (I. J. Good, The population frequencies of species and
-//! the estimation of population parameters, Biometrika 40, 1953, after A. M. Turing). It is shared out
-//! among vertices of similar degrees, as those of many neighbours are met more often.
 
 use tiergraph_cache::placement::by_hotness;
 use tiergraph_gpu::kernels::{ListUse, list_transactions};
 
 use super::lists::AllLists;
-
-/// The parts of a use, or of a transaction, that expected ones are counted in.
-pub(super) const PARTS: u64 = 1 << 20;
-/// Where all of an epoch's batches were presampled, what none met counts as if one part in so many of them
-/// had not been: of choices that are equal for that epoch, the better one for others is taken.
-const OTHER_EPOCHS_SHARE: u64 = 1 << 12;
-/// Classes of degrees: none, and each power of two.
-const CLASSES: usize = u64::BITS as usize + 1;
+use crate::residency::unmet::{CLASSES, Classes, PARTS, class_of, others};
 
 /// What presampling counted, and what is expected beside it.
 pub(super) struct Uses {
@@ -45,13 +33,12 @@ impl Uses {
         lists: Vec<ListUse>,
         degrees: impl Iterator<Item = u64>,
     ) -> Self {
-        let class_of = |degree: u64| (u64::BITS - degree.leading_zeros()) as u8;
         let classes: Vec<u8> = degrees.map(class_of).collect();
-        let others = (PARTS * all.saturating_sub(batches) as u64).checked_div(all as u64);
-        let others = others.unwrap_or(0).max(PARTS / OTHER_EPOCHS_SHARE);
-        let of_rows = Classes::counted(&classes, rows.iter().map(|&uses| uses.into()));
-        let counted =
-            |count: fn(&ListUse) -> u64| Classes::counted(&classes, lists.iter().map(count));
+        let others = others(batches as u64, all as u64);
+        let by_class =
+            |uses: &mut dyn Iterator<Item = u64>| Classes::counted(classes.iter().copied(), uses);
+        let of_rows = by_class(&mut rows.iter().map(|&uses| uses.into()));
+        let counted = |count: fn(&ListUse) -> u64| by_class(&mut lists.iter().map(count));
         let (lines, pages) = (counted(|list| list.lines), counted(|list| list.pages));
         let of_draws = counted(|list| list.draws);
         let other_lists = std::array::from_fn(|class| {
@@ -101,36 +88,6 @@ impl Uses {
         order.extend((0..self.rows.len() as u32).filter(|&v| self.rows[v as usize] == 0));
         order[met..].sort_by_key(|&vertex| std::cmp::Reverse(self.row(vertex)));
         order
-    }
-}
-
-/// Counts of items by their class.
-struct Classes {
-    /// The number of items that were not met.
-    unmet: [u64; CLASSES],
-    /// The number of those that were met once.
-    once: [u64; CLASSES],
-    /// The uses of all.
-    uses: [u64; CLASSES],
-}
-
-impl Classes {
-    fn counted(classes: &[u8], uses: impl Iterator<Item = u64>) -> Self {
-        let [unmet, once, all] = [[0; CLASSES]; 3];
-        let mut counts = Self { unmet, once, uses: all };
-        for (&class, uses) in classes.iter().zip(uses) {
-            let class = usize::from(class);
-            counts.unmet[class] += u64::from(uses == 0);
-            counts.once[class] += u64::from(uses == 1);
-            counts.uses[class] += uses;
-        }
-        counts
-    }
-
-    /// The parts of a use that are expected of an item of a class that was not met, one use at most, where
-    /// `others` parts of all batches are not those that were presampled.
-    fn expected(&self, class: usize, others: u64) -> u64 {
-        (self.once[class] * others).checked_div(self.unmet[class]).unwrap_or(0).min(others)
     }
 }
 

@@ -3,7 +3,10 @@
 //! Presampling (Hyperion, §III-B; GNNLab before it): an epoch's batches are sampled without being
 //! trained on, and what they want is counted. A static set chosen by these counts reaches nearly
 //! the hit rate of the best possible one. Because a page or row is fetched once for all batches of a
-//! window, it is counted once a window.
+//! window, it is counted once a window. Memory that is left holds what none wanted, as much as is
+//! expected of it ([`unmet`](crate::residency::unmet)).
+
+use std::cmp::Reverse;
 
 use tiergraph_cache::placement::{
     Chunk, Granularity, Item, Kind, Placement, Tier, by_hotness, choose, chunks,
@@ -12,7 +15,9 @@ use tiergraph_mem::PAGE_BYTES;
 
 use crate::pipeline::types::Ends;
 use crate::residency::neighbors::{Residency, Residents};
+use crate::residency::offsets::Offsets;
 use crate::residency::topology::Topology;
+use crate::residency::unmet::{CLASSES, Classes, PARTS, class_of, others};
 use crate::sampling::batch::MiniBatch;
 use crate::sampling::window::pages_of;
 
@@ -23,11 +28,17 @@ pub struct Counts {
     pub uses: Vec<u32>,
     /// The last window that each item was counted in.
     seen: Vec<u32>,
+    /// The class of each item, by the number of its vertex's neighbours; empty where all are alike.
+    classes: Vec<u8>,
 }
 
 impl Counts {
     fn new(items: usize) -> Self {
-        Self { uses: vec![0; items], seen: vec![0; items] }
+        Self { uses: vec![0; items], seen: vec![0; items], classes: Vec::new() }
+    }
+
+    fn class(&self, item: u32) -> u8 {
+        self.classes.get(item as usize).copied().unwrap_or(0)
     }
 
     fn count(&mut self, item: usize, window: u32) {
@@ -46,17 +57,33 @@ pub struct Hotness {
     pub rows: Vec<Counts>,
     ends: Vec<Ends>,
     windows: u32,
+    /// The number of windows of the epoch.
+    all: u32,
 }
 
 impl Hotness {
     /// Empty counts, for types with so many nodes.
     pub fn new(topologies: &[Topology], ends: &[Ends], nodes: &[usize]) -> Self {
         let pages = topologies.iter().map(|topology| Counts::new(topology.map().pages() as usize));
+        let rows = nodes.iter().enumerate().map(|(of, &nodes)| {
+            let here: Vec<&Offsets> = ends
+                .iter()
+                .zip(topologies)
+                .filter(|(ends, _)| ends.destination == of)
+                .map(|(_, topology)| topology.offsets())
+                .collect();
+            let class = |vertex| {
+                let degrees = here.iter().map(|offsets| offsets.arcs(vertex));
+                class_of(degrees.map(|arcs| arcs.end - arcs.start).sum())
+            };
+            Counts { classes: (0..nodes as u32).map(class).collect(), ..Counts::new(nodes) }
+        });
         Self {
             pages: pages.collect(),
-            rows: nodes.iter().map(|&nodes| Counts::new(nodes)).collect(),
+            rows: rows.collect(),
             ends: ends.to_vec(),
             windows: 0,
+            all: 0,
         }
     }
 
@@ -68,7 +95,12 @@ impl Hotness {
 
     /// Bytes that counts of `pages` pages and `vertices` rows take.
     pub fn bytes_of(pages: u64, vertices: u64) -> u64 {
-        8 * (pages + vertices)
+        8 * pages + 9 * vertices
+    }
+
+    /// Says how many windows the epoch has of which some are counted.
+    pub fn of_windows(&mut self, all: u32) {
+        self.all = all;
     }
 
     /// Counts the pages and rows that the batches of one window want.
@@ -100,8 +132,9 @@ impl Hotness {
     pub fn place(&self, how: &Plan, row_bytes: &[usize], capacity: u64) -> Residents {
         let pages = self.pages.iter().map(|counts| (counts, PAGE_BYTES));
         let rows = self.rows.iter().zip(row_bytes).map(|(counts, &bytes)| (counts, bytes));
-        let pages = Candidates::new(how, Kind::Topology, pages);
-        let rows = Candidates::new(how, Kind::Features, rows);
+        let others = others(self.windows.into(), self.all.into());
+        let pages = Candidates::new(how, Kind::Topology, others, pages);
+        let rows = Candidates::new(how, Kind::Features, others, rows);
         let chosen = choose(how.placement, Tier::Host, &pages.chunks, &rows.chunks, capacity);
         let pages = pages.chosen(&chosen.topology).into_iter().map(Residency::Pages);
         Residents { neighbors: pages.collect(), rows: rows.chosen(&chosen.features) }
@@ -118,14 +151,24 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// Items of so many bytes each; none of a type where there are no bytes.
-    fn new<'a>(how: &Plan, kind: Kind, counts: impl Iterator<Item = (&'a Counts, usize)>) -> Self {
+    /// Items of so many bytes each; none of a type where there are no bytes. Those that were not met come
+    /// behind the others, where `others` parts of all windows were not counted.
+    fn new<'a>(
+        how: &Plan,
+        kind: Kind,
+        others: u64,
+        counts: impl Iterator<Item = (&'a Counts, usize)>,
+    ) -> Self {
         let (mut orders, mut all) = (Vec::new(), Vec::new());
         for (of, (counts, bytes)) in counts.enumerate() {
-            let order = if bytes == 0 { Vec::new() } else { by_hotness(&counts.uses) };
+            let unmet = Unmet::of(counts, others);
+            let order = if bytes == 0 { Vec::new() } else { unmet.order(counts) };
             let item = |&i: &u32| {
-                let uses = counts.uses[i as usize].into();
-                let saves = how.granularity.transactions(Tier::Host, uses, bytes as u64);
+                let saved = |uses| how.granularity.transactions(Tier::Host, uses, bytes as u64);
+                let saves = match counts.uses[i as usize] {
+                    0 => saved(1) * unmet.expected(counts, i),
+                    uses => saved(uses.into()) * PARTS,
+                };
                 Item { bytes: bytes as u64, saves }
             };
             let chunks = chunks(kind, order.iter().map(item), how.chunk_bytes);
@@ -148,6 +191,32 @@ impl Candidates {
             chosen[of].extend(items.iter().map(|&item| T::from(item)));
         }
         chosen
+    }
+}
+
+/// What is expected of items that were not met: the parts of a use, by class. It is one at least, so that
+/// memory is filled: too few may have been met to tell of all classes.
+struct Unmet([u64; CLASSES]);
+
+impl Unmet {
+    fn of(counts: &Counts, others: u64) -> Self {
+        let classes = (0..counts.uses.len() as u32).map(|item| counts.class(item));
+        let counted = Classes::counted(classes, counts.uses.iter().map(|&uses| uses.into()));
+        Self(std::array::from_fn(|class| counted.expected(class, others).max(1)))
+    }
+
+    fn expected(&self, counts: &Counts, item: u32) -> u64 {
+        self.0[usize::from(counts.class(item))]
+    }
+
+    /// The items in order of hotness: those that were met, and then the others.
+    fn order(&self, counts: &Counts) -> Vec<u32> {
+        let mut order = by_hotness(&counts.uses);
+        let met = order.len();
+        let items = 0..counts.uses.len() as u32;
+        order.extend(items.filter(|&item| counts.uses[item as usize] == 0));
+        order[met..].sort_by_key(|&item| Reverse(self.expected(counts, item)));
+        order
     }
 }
 

@@ -241,17 +241,22 @@ impl<'a> Planner<'a> {
     fn count_all(&mut self) -> Result<Hotness> {
         let (mut hotness, _held) = self.counter.no_counts()?;
         self.count(self.presample, Some(&mut hotness))?;
+        hotness.of_windows(self.batches().div_ceil(self.options.window.max(1)) as u32);
         Ok(hotness)
+    }
+
+    /// The number of an epoch's batches.
+    fn batches(&self) -> usize {
+        let LoaderOptions { batch_size, drop_last, .. } = self.options;
+        match drop_last {
+            true => self.seeds.seeds.len() / batch_size,
+            false => self.seeds.seeds.len().div_ceil(batch_size),
+        }
     }
 
     /// The most nodes and edges that a batch may have, as far as batches were counted.
     fn most(&self) -> Extent {
-        let LoaderOptions { batch_size, drop_last, .. } = self.options;
-        let batches = match drop_last {
-            true => self.seeds.seeds.len() / batch_size,
-            false => self.seeds.seeds.len().div_ceil(batch_size),
-        };
-        match self.counted.expected(&self.options, batches) {
+        match self.counted.expected(&self.options, self.batches()) {
             Some(expected) => self.bound.min(&expected),
             None => self.bound.clone(),
         }

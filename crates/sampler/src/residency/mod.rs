@@ -17,3 +17,4 @@ pub(crate) mod room;
 pub mod rows;
 pub(crate) mod sizes;
 pub mod topology;
+pub(crate) mod unmet;
