@@ -133,8 +133,8 @@ impl Hotness {
         let pages = self.pages.iter().map(|counts| (counts, PAGE_BYTES));
         let rows = self.rows.iter().zip(row_bytes).map(|(counts, &bytes)| (counts, bytes));
         let others = others(self.windows.into(), self.all.into());
-        let pages = Candidates::new(how, Kind::Topology, others, pages);
-        let rows = Candidates::new(how, Kind::Features, others, rows);
+        let pages = Candidates::new(how, Kind::Topology, (capacity, others), pages);
+        let rows = Candidates::new(how, Kind::Features, (capacity, others), rows);
         let chosen = choose(how.placement, Tier::Host, &pages.chunks, &rows.chunks, capacity);
         let pages = pages.chosen(&chosen.topology).into_iter().map(Residency::Pages);
         Residents { neighbors: pages.collect(), rows: rows.chosen(&chosen.features) }
@@ -152,17 +152,19 @@ struct Candidates {
 
 impl Candidates {
     /// Items of so many bytes each; none of a type where there are no bytes. Those that were not met come
-    /// behind the others, where `others` parts of all windows were not counted.
+    /// behind the others, as many as `capacity` bytes have room for, where `others` parts of all windows were
+    /// not counted.
     fn new<'a>(
         how: &Plan,
         kind: Kind,
-        others: u64,
+        (capacity, others): (u64, u64),
         counts: impl Iterator<Item = (&'a Counts, usize)>,
     ) -> Self {
         let (mut orders, mut all) = (Vec::new(), Vec::new());
         for (of, (counts, bytes)) in counts.enumerate() {
             let unmet = Unmet::of(counts, others);
-            let order = if bytes == 0 { Vec::new() } else { unmet.order(counts) };
+            let most = capacity.checked_div(bytes as u64);
+            let order = most.map_or_else(Vec::new, |most| unmet.order(counts, most as usize));
             let item = |&i: &u32| {
                 let saved = |uses| how.granularity.transactions(Tier::Host, uses, bytes as u64);
                 let saves = match counts.uses[i as usize] {
@@ -209,13 +211,17 @@ impl Unmet {
         self.0[usize::from(counts.class(item))]
     }
 
-    /// The items in order of hotness: those that were met, and then the others.
-    fn order(&self, counts: &Counts) -> Vec<u32> {
+    /// The items in order of hotness: those that were met, and then others while there are not `most`.
+    fn order(&self, counts: &Counts, most: usize) -> Vec<u32> {
         let mut order = by_hotness(&counts.uses);
         let met = order.len();
+        if met >= most {
+            return order;
+        }
         let items = 0..counts.uses.len() as u32;
         order.extend(items.filter(|&item| counts.uses[item as usize] == 0));
         order[met..].sort_by_key(|&item| Reverse(self.expected(counts, item)));
+        order.truncate(most);
         order
     }
 }
