@@ -12,9 +12,7 @@
 //! has no room for are in device memory first, whatever the placement.
 
 use serde::Serialize;
-use tiergraph_cache::placement::{
-    Granularity, Item, Kind, Placement, Tier, by_hotness, choose, chunks,
-};
+use tiergraph_cache::placement::{Granularity, Item, Kind, Placement, Tier, choose, chunks};
 use tiergraph_gpu::kernels::{LINE_BYTES, ListUse};
 use tiergraph_mem::PAGE_BYTES;
 
@@ -62,13 +60,6 @@ impl Transactions {
             storage_rows: self.storage_rows - earlier.storage_rows,
         }
     }
-}
-
-/// All vertices by their uses, most first; those without uses last.
-pub(super) fn hottest_first(uses: &[u32]) -> Vec<u32> {
-    let mut order = by_hotness(uses);
-    order.extend((0..uses.len() as u32).filter(|&v| uses[v as usize] == 0));
-    order
 }
 
 /// How many more transactions there may be, one part in so many of the fewest, if no list is on storage then: a

@@ -13,7 +13,7 @@ use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 
 use super::arrays::RecentSizes;
-use super::choice::{Transactions, hottest_first};
+use super::choice::Transactions;
 use super::rows::RowRoom;
 use super::{Gathering, GpuLoader, GpuTiers, Placed, no_counts, tiers};
 use crate::options::LoaderOptions;
@@ -56,9 +56,9 @@ impl CpuSampler {
         graph.memory().reserve(self.in_flight_bytes, "batches in flight")
     }
 
-    /// For each vertex, the number of windows that want it, of the first `batches` of an epoch.
-    pub fn uses(&self, inputs: Inputs<'_>, batches: usize) -> Result<Vec<u32>> {
-        Ok(self.loader.presample(0, inputs, batches)?.rows.swap_remove(0).uses)
+    /// All vertices, those first whose rows are expected to be wanted most, by the first `batches` of an epoch.
+    pub fn hottest_rows(&self, inputs: Inputs<'_>, batches: usize) -> Result<Vec<u32>> {
+        Ok(self.loader.presample(0, inputs, batches)?.hottest_rows(0))
     }
 }
 
@@ -142,7 +142,7 @@ impl GpuLoader {
             // Where all rows fit the device, nobody needs to know which are hot.
             let order = match vertices as u64 * stride <= left {
                 true => (0..vertices as u32).collect(),
-                false => hottest_first(&cpu.uses(inputs, presample)?),
+                false => cpu.hottest_rows(inputs, presample)?,
             };
             let room = RowRoom { device: left, most_on_host: u64::MAX, nodes };
             loader.place_rows(graph, &name, room, None, &order)?;

@@ -1,11 +1,10 @@
 //! How often rows are wanted and lists drawn from: what presampling counted of an epoch's first batches,
 //! and what is expected of the vertices that none of these met.
 
-use tiergraph_cache::placement::by_hotness;
 use tiergraph_gpu::kernels::{ListUse, list_transactions};
 
 use super::lists::AllLists;
-use crate::residency::unmet::{CLASSES, Classes, PARTS, class_of, others};
+use crate::residency::unmet::{CLASSES, Classes, PARTS, class_of, hottest_first, others};
 
 /// What presampling counted, and what is expected beside it.
 pub(super) struct Uses {
@@ -83,11 +82,7 @@ impl Uses {
 
     /// All vertices, those first whose rows are expected to be wanted most.
     pub fn hottest_rows(&self) -> Vec<u32> {
-        let mut order = by_hotness(&self.rows);
-        let met = order.len();
-        order.extend((0..self.rows.len() as u32).filter(|&v| self.rows[v as usize] == 0));
-        order[met..].sort_by_key(|&vertex| std::cmp::Reverse(self.row(vertex)));
-        order
+        hottest_first(&self.rows, usize::MAX, |vertex| self.row(vertex))
     }
 }
 

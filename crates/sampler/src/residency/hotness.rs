@@ -6,18 +6,14 @@
 //! window, it is counted once a window. Memory that is left holds what none wanted, as much as is
 //! expected of it ([`unmet`](crate::residency::unmet)).
 
-use std::cmp::Reverse;
-
-use tiergraph_cache::placement::{
-    Chunk, Granularity, Item, Kind, Placement, Tier, by_hotness, choose, chunks,
-};
+use tiergraph_cache::placement::{Chunk, Granularity, Item, Kind, Placement, Tier, choose, chunks};
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::pipeline::types::Ends;
 use crate::residency::neighbors::{Residency, Residents};
 use crate::residency::offsets::Offsets;
 use crate::residency::topology::Topology;
-use crate::residency::unmet::{CLASSES, Classes, PARTS, class_of, others};
+use crate::residency::unmet::{CLASSES, Classes, PARTS, class_of, hottest_first, others};
 use crate::sampling::batch::MiniBatch;
 use crate::sampling::window::pages_of;
 
@@ -125,6 +121,13 @@ impl Hotness {
         }
     }
 
+    /// All nodes of type `of`, those first whose rows are expected to be wanted most.
+    pub fn hottest_rows(&self, of: usize) -> Vec<u32> {
+        let counts = &self.rows[of];
+        let others = others(self.windows.into(), self.all.into());
+        Unmet::of(counts, others).order(counts, usize::MAX)
+    }
+
     /// Chooses what host memory of `capacity` bytes keeps: pages of neighbours of all types, and rows of
     /// `row_bytes` by node type (0 without features).
     ///
@@ -211,18 +214,9 @@ impl Unmet {
         self.0[usize::from(counts.class(item))]
     }
 
-    /// The items in order of hotness: those that were met, and then others while there are not `most`.
+    /// The items in order of hotness, others than those that were met while there are not `most`.
     fn order(&self, counts: &Counts, most: usize) -> Vec<u32> {
-        let mut order = by_hotness(&counts.uses);
-        let met = order.len();
-        if met >= most {
-            return order;
-        }
-        let items = 0..counts.uses.len() as u32;
-        order.extend(items.filter(|&item| counts.uses[item as usize] == 0));
-        order[met..].sort_by_key(|&item| Reverse(self.expected(counts, item)));
-        order.truncate(most);
-        order
+        hottest_first(&counts.uses, most, |item| self.expected(counts, item))
     }
 }
 

@@ -5,6 +5,10 @@
 //! the estimation of population parameters, Biometrika 40, 1953, after A. M. Turing). It is shared out
 //! among vertices of similar degrees, as those of many neighbours are met more often.
 
+use std::cmp::Reverse;
+
+use tiergraph_cache::placement::by_hotness;
+
 /// The parts of a use, or of a transaction, that expected ones are counted in.
 pub(crate) const PARTS: u64 = 1 << 20;
 /// Where all of an epoch's batches were presampled, what none met counts as if one part in so many of them
@@ -22,6 +26,20 @@ pub(crate) fn class_of(degree: u64) -> u8 {
 pub(crate) fn others(presampled: u64, all: u64) -> u64 {
     let others = (PARTS * all.saturating_sub(presampled)).checked_div(all);
     others.unwrap_or(0).max(PARTS / OTHER_EPOCHS_SHARE)
+}
+
+/// The items in order of hotness: those that were met, and then, while there are not `most`, others, by what
+/// is `expected` of them.
+pub(crate) fn hottest_first(uses: &[u32], most: usize, expected: impl Fn(u32) -> u64) -> Vec<u32> {
+    let mut order = by_hotness(uses);
+    let met = order.len();
+    if met >= most {
+        return order;
+    }
+    order.extend((0..uses.len() as u32).filter(|&item| uses[item as usize] == 0));
+    order[met..].sort_by_key(|&item| Reverse(expected(item)));
+    order.truncate(most);
+    order
 }
 
 /// Counts of items by their class.
