@@ -55,7 +55,7 @@ impl Bits {
         self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
 
-    /// Whether any vertex is in the set.
+    /// Whether the set has any vertex.
     pub(crate) fn any(&self) -> bool {
         self.0.iter().any(|word| word.load(Ordering::Relaxed) != 0)
     }
@@ -90,7 +90,8 @@ impl Bits {
         }
     }
 
-    /// Takes `v` out of the set; it may come back where another worker takes out a neighbour meanwhile.
+    /// Takes `v` out of the set, into which nobody puts vertices meanwhile; it may come back where another
+    /// worker takes out a neighbour.
     #[inline(always)]
     pub(crate) fn take_out(&self, v: u64) {
         if let Some(word) = self.0.get((v / 64) as usize) {

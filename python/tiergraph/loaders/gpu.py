@@ -50,7 +50,7 @@ class GpuBuffers:
     nodes: int
     edges: int
     has_degree: bool
-    """Whether degrees are wanted."""
+    """Whether the native part writes `degree`."""
 
     @property
     def addresses(self) -> tuple[int, int | None, int, int, int, int]:

@@ -1,8 +1,8 @@
 //! What is expected of items that no presampled batch met.
 //!
-//! What some batches did not meet, others will. All of it together is met in as many others as often as
-//! there are items that were met exactly once (I. J. Good, The population frequencies of species and
-//! the estimation of population parameters, Biometrika 40, 1953, after A. M. Turing). It is shared out
+//! Items that some batches did not meet are met by others: all these items together, by as many other
+//! batches, as often as there are items that were met exactly once (I. J. Good, The population frequencies of species and
+//! the estimation of population parameters, Biometrika 40, 1953, after A. M. Turing). That is shared out
 //! among vertices of similar degrees, as those of many neighbours are met more often.
 
 use std::cmp::Reverse;
