@@ -251,11 +251,15 @@ def drive_reads(run: Run) -> list[Table]:
 
 def drive_epochs(run: Run) -> list[Table]:
     """Epochs whose rows a GPU reads from modelled drives, beside those whose rows are in its memory."""
-    resident = {
-        (r["row_bytes"], r["drives"]): r["together"] for r in run.results if r["way"] == "memory"
+    bases = {"host_memory": "of rows in host memory", "memory": "of all rows in GPU memory"}
+    in_memory = {
+        (r["way"], r["row_bytes"], r["drives"]): r["together"]
+        for r in run.results
+        if r["way"] in bases
     }
+    bases = {way: share for way, share in bases.items() if way in {key[0] for key in in_memory}}
     rows = []
-    for r in (r for r in run.results if r["way"] != "memory"):
+    for r in (r for r in run.results if r["way"] not in bases):
         rate = r["missed_rows"] / r["prepare"]
         rows.append(
             [
@@ -269,18 +273,21 @@ def drive_epochs(run: Run) -> list[Table]:
                 1e3 * r["prepare"],
                 1e3 * r["train"],
                 1e3 * r["together"],
-                percent(resident[r["row_bytes"], r["drives"]] / r["together"]),
+                *(
+                    percent(in_memory[way, r["row_bytes"], r["drives"]] / r["together"])
+                    for way in bases
+                ),
             ]
         )
     header = ["bytes a row", "drives", "who reads", "K nodes", "K rows read", "M rows/s"]
     header += ["of the models' limit"]
-    header += ["prepare", "train", "together", "of all rows in GPU memory"]
+    header += ["prepare", "train", "together", *bases.values()]
     note = (
         "Milliseconds a batch of 8,000 seeds at [25, 10], GraphSAGE of 256 values. Rows that lie in "
         "no memory the GPU's kernels ask for, or the host's threads, or (`auto`) the faster of both "
         "in a trial. Drives are *modelled*: threads over files in memory, held back to 750,000 "
-        "reads a second each. The last column is the speed beside a loader of the same process "
-        "whose rows are all in GPU memory."
+        "reads a second each. Shares are of the speed of loaders of the same process: one whose rows "
+        "are all in GPU memory, and one that has in host memory what as much GPU memory leaves."
     )
     return [Table("Epochs by reads that a GPU starts", header, rows, note)]
 

@@ -195,7 +195,8 @@ def test_damaged_rows_are_found_on_their_way(wide, tmp_path, io):
     copy = shutil.copytree(wide, tmp_path / "damaged.tg")
     rows = copy / "features" / "x.rows"
     with rows.open("r+b") as file:
-        file.seek(rows.stat().st_size // 2)
+        # Of one of the last rows, which memory has no room for.
+        file.seek(rows.stat().st_size // 8 * 7)
         byte = file.read(1)[0]
         file.seek(-1, 1)
         file.write(bytes([byte ^ 1]))
@@ -287,6 +288,24 @@ def test_training_where_the_batches_are(tmp_path, model):
     assert losses[1] == pytest.approx(losses[0], rel=1e-3)
     assert scores[1] == pytest.approx(scores[0], abs=0.05)
     assert scores[0] > 0.7
+
+
+def test_lists_of_many_parts_of_host_memory(tmp_path):
+    # Edges whose neighbours lie in more than 128 MiB of host memory are listed by parts of it.
+    path, vertices, edges = tmp_path / "g.tg", 1 << 18, 34 << 20
+    tg.generate("uniform", path, vertices=vertices, edges=edges, layouts="training", order="none")
+    same = {
+        "batch_size": 40,
+        "input_nodes": np.arange(0, vertices, vertices // 100),
+        "presample": 0,
+    }
+    fanouts, room = [12, 5], {"device": "cuda", "device_memory": "40MiB", "placement": 1.0}
+    cpu = tg.NeighborLoader(path, fanouts, **same)
+    gpu = tg.NeighborLoader(path, fanouts, **same, **room)
+    assert gpu.kept()["host_list_bytes"] == 4 * edges
+    for a, b in zip(cpu, gpu, strict=True):
+        for name in ("n_id", "edge_index", "e_id", "degree"):
+            assert torch.equal(a[name], b[name].cpu()), name
 
 
 def test_rows_are_placed_by_their_use(path):

@@ -12,6 +12,8 @@ modelled drives are limited by their model alone. Who reads:
 - `auto`: one of those two, by a trial when the loader is made.
 - `coupled`: warps of the GPU that each wait for their own row, on all multiprocessors: the
   baseline.
+- `host_memory`: nobody: rows and lists that GPU memory of the same size leaves lie in host memory, as
+  systems that train in memory have them (Legion, which the paper compares with).
 - `memory`: nobody: all rows lie in GPU memory, which is what more drives can come near to.
 
 Figures are medians of `--turns` epochs of each way, in turns. `prepare` is a batch's time where
@@ -45,7 +47,9 @@ IOPS = 750e3
 """Of one drive of that kind, at any size of a row."""
 LEAST = 160 << 20
 """What an opened graph and its readers take."""
-WAYS = ("host", "gpu", "auto", "coupled", "memory")
+IN_MEMORY = ("host_memory", "memory")
+"""Ways whose rows are on no drive: what the others are compared with."""
+WAYS = ("host", "gpu", "auto", "coupled", *IN_MEMORY)
 
 
 def main() -> None:
@@ -57,10 +61,10 @@ def main() -> None:
         for drives in args.drives:
             found = measured(path, row_bytes, drives, args.ways, args)
             rows += found
-            resident = [row["together"] for row in found if row["way"] == "memory"]
+            beside = {row["way"]: row["together"] for row in found if row["way"] in IN_MEMORY}
             for row in found:
-                share = f"; {resident[0] / row['together']:.1%} of resident" if resident else ""
-                print(line(row) + share, flush=True)
+                shares = (f"; {beside[way] / row['together']:.1%} of {way}" for way in beside)
+                print(line(row) + "".join(shares), flush=True)
             if args.out:
                 args.out.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
@@ -132,12 +136,14 @@ def opened_loader(path: Path, drives: int, way: str, args: argparse.Namespace) -
     """A loader that reads rows by one way."""
     seeds = np.flatnonzero(tg.open(path).degrees("in") > 0)
     device_memory, memory = little_memory(path, args.cached, args.host)
+    _, all_memory = little_memory(path, args.cached, 1.0)
     disks = f"modelled:{KIND}*{drives}"
     place: dict[str, dict[str, Any]] = {
         "host": {"io": disks, "device_memory": device_memory, "memory": memory},
         "gpu": {"io": f"gpu:{disks}", "device_memory": device_memory, "memory": memory},
         "auto": {"io": f"gpu:auto:{disks}", "device_memory": device_memory, "memory": memory},
         "coupled": {"io": f"gpu:coupled:{disks}", "device_memory": device_memory, "memory": memory},
+        "host_memory": {"device_memory": device_memory, "memory": all_memory},
         "memory": {},
     }
     return tg.NeighborLoader(
@@ -168,7 +174,7 @@ def little_memory(path: Path, cached: float, host: float) -> tuple[int, int]:
 def line(row: dict[str, Any]) -> str:
     """A row of the table."""
     text = (
-        f"{row['row_bytes']:5} B x {row['drives']:2} {row['way']:7} ms a batch: prepare "
+        f"{row['row_bytes']:5} B x {row['drives']:2} {row['way']:11} ms a batch: prepare "
         f"{row['prepare'] * 1e3:7.2f}, train {row['train'] * 1e3:6.2f}, together "
         f"{row['together'] * 1e3:7.2f}; {row['nodes'] / 1e3:.0f} K nodes, "
         f"{row['missed_rows'] / 1e3:.0f} K missed (rows: {row['device_rows'] / 1e3:.0f} K on the "

@@ -207,6 +207,11 @@ impl MappedMemory {
         &mut self.buffer
     }
 
+    /// How many bytes there are.
+    pub fn bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// The pointer by which kernels reach the memory, as values of any type.
     pub fn ptr<T>(&self) -> DevicePtr<T> {
         self.start.field(0)

@@ -8,8 +8,8 @@ mod blocks;
 mod checksum;
 mod edge_map;
 mod gather;
-mod host_rows;
 mod lists;
+mod parts;
 mod programs;
 mod queue_pairs;
 mod rows;
@@ -21,9 +21,8 @@ pub use blocks::{Blocks, MAX_BATCH};
 pub use checksum::{Checksum, DamagedRow, DamagedRows, RowChecksum};
 pub use edge_map::{EdgeMap, Layout, TilesPass, Variant};
 pub use gather::{
-    Gather, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
+    Gather, HostRows, MissingRow, MissingRows, NOT_RESIDENT, Piece, PieceLayout, RowType, Rows,
 };
-pub use host_rows::HostRows;
 pub use lists::{
     BallKernels, BallState, Choice, Closed, CoreKernels, DeviceLists, GreedyKernels, Kept,
     LabelKernels, ListKernels, PairKernels, PathKernels, TriangleKernels,

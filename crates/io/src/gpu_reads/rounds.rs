@@ -9,11 +9,14 @@ use std::time::Instant;
 
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::{RowRequests, RowTargets, Taking};
-use tiergraph_gpu::{DeviceBuf, Event, Stream};
+use tiergraph_gpu::{Device, DeviceBuf, Event, Stream};
 
 use super::arrivals::Arrivals;
 use super::queues::PairSet;
 use super::{GpuReads, ReadStreams, RowLists};
+
+/// Rounds whose rows are in device memory together: one is copied there, and two may wait for multiprocessors.
+const LANDINGS: usize = 3;
 
 /// Reads by a GPU of the rows that lists name, each list in rounds of as many rows as queue pairs have room
 /// for. A part of a list begins and ends with a [round](Self::round), or ends with the list.
@@ -27,6 +30,11 @@ pub struct RoundReads {
     /// The stream that brings rows to the GPU, while those of the round before are taken.
     copying: Stream,
     sets: Vec<Set>,
+    /// Where rows come to from the staging memory, in turns: a round's are copied while those of the rounds
+    /// before are taken, so that fewer are needed than there are rounds in flight.
+    landings: Vec<Landing>,
+    /// How many rounds have come to the landings so far.
+    landed: usize,
     waiting: VecDeque<Waiting>,
     /// By ticket, the number of rounds that have not ended.
     open: HashMap<u64, usize>,
@@ -61,12 +69,25 @@ struct Round {
 struct Set {
     round: Option<Round>,
     arrivals: Arrivals,
-    /// The rows of a round, as they came to the staging memory.
-    rows: DeviceBuf<u8>,
-    /// Happens when the rows of the last round have come there.
-    copied: Event,
     /// Happens when the rows of the last round were taken.
     taken: Event,
+}
+
+/// Device memory for the rows of a round, as they came to the staging memory.
+#[derive(Debug)]
+struct Landing {
+    rows: DeviceBuf<u8>,
+    /// Happens when the rows of the last round here have come.
+    copied: Event,
+    /// Happens when they were taken.
+    taken: Event,
+}
+
+impl Landing {
+    fn new(device: &Device, bytes: usize) -> Result<Self> {
+        let rows = DeviceBuf::new(device, bytes)?;
+        Ok(Self { rows, copied: Event::new(device)?, taken: Event::new(device)? })
+    }
 }
 
 impl RoundReads {
@@ -80,15 +101,18 @@ impl RoundReads {
             Ok(Set {
                 round: None,
                 arrivals: Arrivals::new(&pairs.completions, queues.entries_log2),
-                rows: DeviceBuf::new(device, queues.set_bytes)?,
-                copied: Event::new(device)?,
                 taken: Event::new(device)?,
             })
         };
+        let landings = (0..queues.sets.len().min(LANDINGS))
+            .map(|_| Landing::new(device, queues.set_bytes))
+            .collect::<Result<_>>()?;
         Ok(Self {
             checking: Stream::new(device)?,
             copying: Stream::new(device)?,
             sets: queues.sets.iter().map(set).collect::<Result<_>>()?,
+            landings,
+            landed: 0,
             reads,
             streams,
             waiting: VecDeque::new(),
@@ -140,11 +164,16 @@ impl RoundReads {
             (round.come, round.since) = (round.come + come, Instant::now());
         }
         if round.come >= commands {
-            self.reads.queues.copy_staging(&self.copying, number, commands, &set.rows)?;
-            set.copied.record(&self.copying)?;
-            completing.wait_for(&set.copied)?;
-            let taking = Taking::Copied(set.rows.ptr());
+            let next = self.landed % self.landings.len();
+            let landing = &mut self.landings[next];
+            self.landed += 1;
+            self.copying.wait_for(&landing.taken)?;
+            self.reads.queues.copy_staging(&self.copying, number, commands, &landing.rows)?;
+            landing.copied.record(&self.copying)?;
+            completing.wait_for(&landing.copied)?;
+            let taking = Taking::Copied(landing.rows.ptr());
             self.reads.complete_by(number, completing, round.to, taking)?;
+            landing.taken.record(completing)?;
             set.taken.record(completing)?;
             round.is_taken = true;
         } else if round.since.elapsed() > self.reads.options.timeout {
@@ -169,7 +198,7 @@ impl RowLists for RoundReads {
     }
 
     fn device_bytes(&self) -> u64 {
-        self.sets.iter().map(|set| set.rows.bytes() as u64).sum()
+        self.landings.iter().map(|landing| landing.rows.bytes() as u64).sum()
     }
 
     fn bytes_asked(&self) -> Result<u64> {

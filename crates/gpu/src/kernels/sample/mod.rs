@@ -8,6 +8,7 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Error, ErrorKind, Result};
 
 use super::Source;
+use super::parts::{BY_PARTS, Listing, Parts};
 use super::rows::{StoredArguments, StoredLists, of_stored};
 use crate::shared::{Shared, shared};
 use crate::{Device, DeviceBuf, DevicePtr, Grid, Kernel, Stream};
@@ -23,6 +24,9 @@ const TILE: usize = 1024;
 /// Blocks that read neighbours in host memory, where they wait for the link: with four they come hardly sooner, and
 /// training takes longer. Measured: bench/runs/2026-11-27-h200-16-core-128gib/gpu_host_memory.txt.
 const LINK_BLOCKS: u32 = 2;
+/// Bytes of lists in host memory above which a hop's edges are listed by parts of it: a GPU keeps the
+/// translations of fewer addresses. Measured: bench/runs/2026-11-27-h200-16-core-128gib/gpu_host_memory.txt.
+const LISTED_ABOVE: usize = 128 << 20;
 /// A batch has fewer nodes and edges than this.
 const MOST: usize = 1 << 31;
 
@@ -76,6 +80,7 @@ shared! {
         local_id: DevicePtr<u32>,
         ranks: DevicePtr<u32>,
         sums: DevicePtr<u32>,
+        ends: DevicePtr<u32>,
         by_list: DevicePtr<ListUse>,
         from_host: DevicePtr<u64>,
         key: [u32; 2],
@@ -83,6 +88,8 @@ shared! {
         hop: u32,
         fanout: u32,
         tiles: u32,
+        part_log2: u32,
+        reserved: u32,
     }
 }
 
@@ -140,6 +147,7 @@ struct Kernels {
     count: Kernel,
     sum: Kernel,
     choose: Kernel,
+    listing: Listing,
     fetch: Kernel,
     decode: Kernel,
     claim: Kernel,
@@ -152,7 +160,7 @@ struct Kernels {
 }
 
 pub(super) fn source() -> Source {
-    let mut source = of_stored("sample", &[include_str!("sample.cu")])
+    let mut source = of_stored("sample", &[BY_PARTS, include_str!("sample.cu")])
         .sharing::<ListUse>()
         .sharing::<GraphArguments>()
         .sharing::<Sizes>()
@@ -171,6 +179,7 @@ impl Kernels {
             count: module.kernel("count")?,
             sum: module.kernel("sum")?,
             choose: module.kernel("choose")?,
+            listing: Listing::new(&module, "edges")?,
             fetch: module.kernel("fetch")?,
             decode: module.kernel("decode")?,
             claim: module.kernel("claim")?,
@@ -196,6 +205,8 @@ pub struct Sampler {
     /// The nodes of the batch before, or memory for those of the next one.
     other_n_id: DeviceBuf<u32>,
     edges: Edges,
+    /// The edges of a hop whose neighbours are in host memory, by parts of that.
+    parts: Parts,
     arcs: u64,
 }
 
@@ -271,6 +282,7 @@ impl Sampler {
             n_id: DeviceBuf::new(device, selected)?,
             other_n_id: DeviceBuf::new(device, selected)?,
             edges: Edges::new(device, edges, nodes)?,
+            parts: Parts::new(device)?,
             arcs,
         })
     }
@@ -288,6 +300,7 @@ impl Sampler {
             n_id: DeviceBuf::new(device, nodes)?,
             other_n_id: DeviceBuf::new(device, nodes)?,
             edges: Edges::new(device, 0, 0)?,
+            parts: Parts::new(device)?,
             arcs: 0,
         })
     }
@@ -299,6 +312,7 @@ impl Sampler {
         4 * (vertices + 2 * selected + 2 * seeds) as u64
             + 24 * edges as u64
             + 5 * nodes.max(edges) as u64
+            + Parts::BYTES as u64
     }
 
     /// Samples a batch, and waits for its sizes. The seeds are below |V|. `and_then` may submit further
@@ -379,6 +393,7 @@ impl Sampler {
             local_id: self.local_id.ptr(),
             ranks: self.edges.ranks.ptr(),
             sums: self.edges.sums.ptr(),
+            ends: self.parts.ends(),
             by_list: request.by_list.map_or(DevicePtr::NULL, DeviceBuf::ptr),
             from_host: match lists.neighbors {
                 Neighbors::Device(_) => DevicePtr::NULL,
@@ -391,12 +406,21 @@ impl Sampler {
             hop: 0,
             fanout: 0,
             tiles: 0,
+            part_log2: match &lists.neighbors {
+                Neighbors::Host(host) | Neighbors::Split(SplitLists { host, .. })
+                    if host.bytes() > LISTED_ABOVE =>
+                {
+                    Parts::part_log2(host.bytes() / size_of::<u32>())
+                }
+                _ => 0,
+            },
+            reserved: 0,
         }
     }
 
     /// One hop, of at most `frontier` nodes that give at most `edges` edges.
     fn hop(
-        &self,
+        &mut self,
         stream: &Stream,
         stored: Option<&mut StoredLists<'_>>,
         hop: HopArguments,
@@ -421,6 +445,13 @@ impl Sampler {
         sum(&nodes, 0)?;
         launch(&kernels.choose, each_node, &nodes)?;
         if hop.graph.host_neighbors.address() != 0 {
+            if hop.part_log2 != 0 {
+                let most = 8 * stream.device().multiprocessors();
+                kernels.listing.list(stream, &mut self.parts, edges, most, |kernel, grid| {
+                    // SAFETY: the parameter of these kernels; there are as many ranks as edges.
+                    unsafe { kernel.launch(stream, grid, &[&found]) }
+                })?;
+            }
             let few = Grid { blocks: each_edge.blocks.min(LINK_BLOCKS), threads: THREADS };
             launch(&kernels.fetch, few, &found)?;
         }

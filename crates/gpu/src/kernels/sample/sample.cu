@@ -72,8 +72,9 @@ struct Hop {
     u64* e_id;
     u32* neighbor;  // Of each edge, as the graph numbers it; before `fetch`, the low bits of that place.
     u32* local_id;  // Each vertex's index among the batch's nodes, NONE if it is not one.
-    u32* ranks;     // Inside a tile: of nodes' edges, or of first edges.
+    u32* ranks;     // Inside a tile: of nodes' edges, or of first edges; in between, edges listed by parts.
     u32* sums;      // Of tiles.
+    u32* ends;      // Of parts of edges whose neighbours are in host memory, and then the number of those.
     ListUse* by_list;  // Of each vertex; or null.
     u64* from_host;    // Lines of lists in host memory, pages of lists on storage; null where none is.
     u32 key[2];
@@ -81,6 +82,8 @@ struct Hop {
     u32 hop;
     u32 fanout;  // NONE for all.
     u32 tiles;
+    u32 part_log2;  // A part of host memory has 2^part_log2 neighbours; 0: edges are not listed by parts.
+    u32 reserved;
 };
 
 __device__ inline void philox(u32 (&c)[4], u32 k0, u32 k1) {
@@ -307,24 +310,43 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(Hop h) {
     if (is_stored) want_pages(h, vertex, begin, to, h.fanout);
 }
 
-// The neighbours of a hop's edges that are in host memory: by a few blocks, because they wait for the
-// link, and `choose` would keep all multiprocessors meanwhile.
+// The place in host memory of the neighbour of edge `e`, which is there.
+__device__ inline u64 host_place(const Hop& h, u32 e) {
+    return (u64)(h.row[e] & ~ON_HOST) << 32 | h.neighbor[e];
+}
+
+// The part of host memory that has the neighbour of edge `e`.
+__device__ inline u32 part_of_edge(const Hop& h, u32 e) {
+    return h.row[e] & ON_HOST ? (u32)(host_place(h, e) >> h.part_log2) : NOWHERE;
+}
+
+extern "C" __global__ void __launch_bounds__(LISTING) count_edges(Hop h) {
+    count_by_parts(h.sizes->first_edge, h.sizes->end_edge, h.ends, [&](u32 e) { return part_of_edge(h, e); });
+}
+
+extern "C" __global__ void __launch_bounds__(LISTING) list_edges(Hop h) {
+    auto put = [&](u32 place, u32 e) { h.ranks[place] = e; };
+    list_by_parts(
+        h.sizes->first_edge, h.sizes->end_edge, h.ends, [&](u32 e) { return part_of_edge(h, e); }, put);
+}
+
+// The neighbours of a hop's edges that are in host memory, in the order in which these are listed, if they
+// are: by a few blocks, because they wait for the link, and `choose` would keep all multiprocessors meanwhile.
 extern "C" __global__ void __launch_bounds__(THREADS) fetch(Hop h) {
-    u32 all = gridDim.x * THREADS;
-    for (u32 first = h.sizes->first_edge + blockIdx.x * THREADS + threadIdx.x; first < h.sizes->end_edge;
-         first += FETCHES * all) {
-        u32 neighbors[FETCHES];
-        bool is_there[FETCHES];
+    u32 all = gridDim.x * THREADS, first_edge = h.sizes->first_edge;
+    u32 count = h.part_log2 ? h.ends[PARTS] : h.sizes->end_edge - first_edge;
+    for (u32 first = blockIdx.x * THREADS + threadIdx.x; first < count; first += FETCHES * all) {
+        u32 edges[FETCHES], neighbors[FETCHES];
 #pragma unroll
         for (u32 i = 0; i < FETCHES; i++) {
-            u32 e = first + i * all, row = e < h.sizes->end_edge ? h.row[e] : 0;
-            u64 place = (u64)(row & ~ON_HOST) << 32 | (row & ON_HOST ? h.neighbor[e] : 0);
-            is_there[i] = row & ON_HOST;
-            neighbors[i] = is_there[i] ? h.graph.host_neighbors[place] : 0;
+            u32 at = first + i * all, e = NONE;
+            if (at < count) e = h.part_log2 ? h.ranks[at] : first_edge + at;
+            edges[i] = e != NONE && h.row[e] & ON_HOST ? e : NONE;
+            neighbors[i] = edges[i] == NONE ? 0 : h.graph.host_neighbors[host_place(h, edges[i])];
         }
 #pragma unroll
         for (u32 i = 0; i < FETCHES; i++) {
-            if (is_there[i]) h.neighbor[first + i * all] = neighbors[i];
+            if (edges[i] != NONE) h.neighbor[edges[i]] = neighbors[i];
         }
     }
 }

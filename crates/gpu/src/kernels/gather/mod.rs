@@ -1,5 +1,7 @@
 //! Launches of `gather.cu`: rows of features from device and mapped host memory.
 
+mod host_rows;
+
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -7,11 +9,13 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 use tiergraph_mem::AlignedBuf;
 
-use super::host_rows::{HOST_ROWS, HostRows, Listing, Ordering, OrderingOf};
+use super::parts::{BY_PARTS, Listing};
 use super::{ASYNC_COPIES, COPY_ROWS, LANES, RowRequests, RowTargets, Sampler, Source, TYPES};
 use crate::pinned::mapped_ptr;
 use crate::shared::{Shared, shared};
 use crate::{Copying, Device, DeviceBuf, DevicePtr, DeviceView, Event, Grid, Kernel, Stream};
+pub use host_rows::HostRows;
+use host_rows::{HOST_ROWS, Ordering, OrderingOf};
 
 const THREADS: u32 = 512;
 /// Warps of a block.
@@ -127,6 +131,7 @@ pub(super) fn source(row: RowType) -> Source {
             TYPES,
             COPY_ROWS,
             ASYNC_COPIES,
+            BY_PARTS,
             HOST_ROWS,
             include_str!("cross.cuh"),
             include_str!("gather.cu"),
@@ -304,7 +309,7 @@ impl Gather {
             gather,
             missing,
             count_tiers: module.kernel("count_tiers")?,
-            listing: Listing::new(&module)?,
+            listing: Listing::new(&module, "rows")?,
             cross,
             widen,
             row,
@@ -352,7 +357,7 @@ impl Gather {
         let Some(host) = &mut rows.host else { return Ok(()) };
         let (before, stride) = (rows.device_count, rows.stride);
         let of = OrderingOf { location, n_id: n_id.ptr(), before, count, stride };
-        let (list, number) = self.listing.list(stream, host, of, self.resident)?;
+        let (list, number) = host_rows::list(&self.listing, stream, host, of, self.resident)?;
         let crossing =
             CrossingArguments { list, number, ..self.crossing(host.ptr(), stride, to, rows.dim) };
         self.cross_link(stream, crossing, count)
