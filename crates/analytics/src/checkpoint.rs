@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, O
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, crc32c};
 use tiergraph_graph::{Checkpointing, Every, Graph};
 
 /// The last bytes of a file.

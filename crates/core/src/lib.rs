@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cancel;
+pub mod crc32c;
 mod draws;
 pub mod error;
 pub mod metrics;

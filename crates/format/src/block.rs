@@ -5,7 +5,7 @@
 //! the block, so a flipped bit anywhere in it is found. Layouts (`tiles`, `raw`) give the payload
 //! its meaning; this module does not look inside.
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, crc32c};
 
 use crate::le::{put, u16_at, u32_at, u64_at};
 use crate::salt::Salt;

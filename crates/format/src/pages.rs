@@ -3,7 +3,7 @@
 //! Rows of features and columns of edges are such files: what they hold fills whole pages, any page
 //! can be read and checked alone, and blocks of pages are striped.
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, crc32c};
 
 use crate::flat::FlatWriter;
 use crate::manifest::FileEntry;

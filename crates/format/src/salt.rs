@@ -4,6 +4,8 @@
 //! file. Blocks and pages of another file, or of another build of equal shape, are then damaged like
 //! any others: no reader has to know what else they could be.
 
+use tiergraph_core::crc32c;
+
 /// The salt of one file of one build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Salt(u32);

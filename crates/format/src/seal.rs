@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, crc32c};
 
 /// The format version that this crate writes. It reads version 1 too, whose checksums have no salt.
 pub const FORMAT_VERSION: u32 = 2;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, fadvise};
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, crc32c};
 
 use crate::manifest::{FileEntry, FileKind};
 use crate::salt::Salt;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
-use tiergraph_core::{Cancel, ErrorKind, Progress, Result};
+use tiergraph_core::{Cancel, ErrorKind, Progress, Result, crc32c};
 
 use crate::block;
 use crate::directory::{GraphDir, check_length};

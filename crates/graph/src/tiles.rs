@@ -1,6 +1,7 @@
 //! Passes over `tiles.blocks`, which holds the adjacency in packed tiles.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use tiergraph_cache::{BlockFile, BlockKey};
 use tiergraph_core::{Error, ErrorKind, Result};
@@ -315,8 +316,10 @@ impl<'g> Tiles<'g> {
             count(held.chain([strips_of[number].clone()]).collect()) <= strips
         };
         let each = |state: &mut W, blocks: &[Block]| -> Result<()> {
-            blocks.iter().try_for_each(|block| self.check_block_of(selection, block))?;
-            let of_block = |(at, block): (usize, &Block)| {
+            let by_segment = |block| Ok((block, self.is_checked_by_segment(selection, block)?));
+            let blocks: Vec<(&Block, bool)> =
+                blocks.iter().map(by_segment).collect::<Result<_>>()?;
+            let of_block = |(at, &(block, _)): (usize, &(&Block, bool))| {
                 selection.segments(block.number).iter().map(move |&segment| (segment, at))
             };
             let mut segments: Vec<_> = blocks.iter().enumerate().flat_map(of_block).collect();
@@ -324,21 +327,22 @@ impl<'g> Tiles<'g> {
                 segments.sort_unstable_by_key(|&(i, _)| (tiles.index[i as usize].column_tile, i));
             }
             let column = |&(i, _): &(u32, usize)| tiles.index[i as usize].column_tile;
-            let mut run = Vec::new();
+            let (mut run, mut unchecked) = (Vec::new(), Vec::new());
             for of_column in segments.chunk_by(|a, b| column(a) == column(b)) {
                 run.clear();
+                unchecked.clear();
                 for &(i, at) in of_column {
-                    let (entry, block) = (&tiles.index[i as usize], &blocks[at]);
+                    let (entry, (block, by_segment)) = (&tiles.index[i as usize], blocks[at]);
                     let begin = self.begin_of(&selection.requests[block.number]);
                     let segment =
                         entry.segment(bytes_of(block), begin, tiles.options.columns_log2)?;
-                    let is_part = selection.requests[block.number].key.is_none();
-                    if is_part && self.must_check(block) && !entry.is_intact(&segment) {
-                        return Err(self.damaged_segment(entry));
-                    }
                     prefetch_all(&segment.bytes[..segment.len.min(FIRST_BYTES)]);
+                    if by_segment {
+                        unchecked.push(run.len());
+                    }
                     run.push((entry, segment));
                 }
+                self.check_segments(unchecked.iter().map(|&i| &run[i]))?;
                 visit(state, &run)?;
             }
             Ok(())
@@ -347,26 +351,56 @@ impl<'g> Tiles<'g> {
         self.graph.read_all((&selection.requests, next), &batches, begin, each, end)
     }
 
-    fn must_check(self, block: &Block) -> bool {
-        is_fresh(block) && !self.graph.is_unchecked()
-    }
-
     /// The offset, in its block, of the bytes of a request.
     fn begin_of(self, request: &Request) -> usize {
         let whole = request.key.is_some();
         if whole { 0 } else { (request.offset % self.graph.block_bytes() as u64) as usize }
     }
 
-    /// Fails if a whole block was just read and is not what was written.
-    fn check_block_of(self, selection: &TileSelection, block: &Block) -> Result<()> {
-        match selection.requests[block.number].key {
-            Some(key) if self.must_check(block) => {
+    /// Whether the segments of a request that was just read are to be compared with their checksums before they are
+    /// used, which brings their bytes into the cache that they are used from. They are where all segments of
+    /// a block are selected, or pages of one; a block that may stay with others is compared here, as a whole.
+    ///
+    /// # Errors
+    /// Such a block that is not what was written.
+    fn is_checked_by_segment(self, selection: &TileSelection, block: &Block) -> Result<bool> {
+        if !is_fresh(block) || self.graph.is_unchecked() {
+            return Ok(false);
+        }
+        let by_segment = match selection.requests[block.number].key {
+            Some(key) if !self.is_all_of_block(selection.segments(block.number)) => {
                 let name = self.graph.file_name("tiles.blocks");
                 let salt = self.graph.manifest().salt("tiles.blocks");
-                self.graph.check_block(bytes_of(block), &name, key.block, salt)
+                self.graph.check_block(bytes_of(block), &name, key.block, salt)?;
+                false
             }
-            _ => Ok(()),
+            _ => true,
+        };
+        Ok(by_segment)
+    }
+
+    /// Whether these segments of a block, which are in order, are all that it has.
+    fn is_all_of_block(self, segments: &[u32]) -> bool {
+        let (Some(&first), Some(&last)) = (segments.first(), segments.last()) else { return false };
+        let block_of = |i: usize| self.segments().get(i).map(|entry| entry.block);
+        let (first, last, block) = (first as usize, last as usize, block_of(first as usize));
+        last - first + 1 == segments.len()
+            && block_of(last + 1) != block
+            && (first == 0 || block_of(first - 1) != block)
+    }
+
+    /// Compares segments with their checksums, and counts the time.
+    fn check_segments<'a>(
+        self,
+        mut segments: impl ExactSizeIterator<Item = &'a (&'a TilesIndex, Segment<'a>)>,
+    ) -> Result<()> {
+        if segments.len() == 0 {
+            return Ok(());
         }
+        let since = Instant::now();
+        let damaged = segments.find(|(entry, segment)| !entry.is_intact(segment));
+        self.graph.totals().checked(since);
+        damaged.map_or(Ok(()), |(entry, _)| Err(self.damaged_segment(entry)))
     }
 
     fn damaged_segment(self, entry: &TilesIndex) -> Error {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, crc32c};
 
 use super::addition::Destination;
 use super::layout::{FeaturesEntry, RowLayout};

@@ -13,7 +13,7 @@
 //! ```
 //! The zero bytes at the end let a decoder load eight bytes from anywhere in a list.
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, crc32c};
 
 use super::list::List;
 use crate::le::{u16_at, u32_at, u64_at};

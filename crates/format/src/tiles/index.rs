@@ -1,6 +1,6 @@
 //! `tiles.index`: where each segment is, 32 bytes a segment, kept in memory while a graph is open.
 
-use tiergraph_core::Result;
+use tiergraph_core::{Result, crc32c};
 
 use super::block::{damaged, u32_at};
 use super::{LANES, SLACK, STRIP_ROWS, Segment};

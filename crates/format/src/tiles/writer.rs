@@ -4,7 +4,7 @@
 //! at most about a quarter of a 1 MiB block and far less but for hubs. Resident: one block, and 40 bytes
 //! a segment.
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{Error, ErrorKind, Result, crc32c};
 
 use super::block::{PREFIX, SEGMENT_ENTRY, STRIP_ENTRY};
 use super::index::ROW_UNIT;
