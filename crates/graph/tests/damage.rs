@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use common::{Job, Layout, PACKED, Sample, cold, mix, sound_answers};
 use tiergraph_core::{Error, ErrorKind};
 use tiergraph_format::manifest::Codec;
-use tiergraph_graph::{Direction, Graph, NearLists, OpenOptions};
+use tiergraph_format::tiles::TilesIndex;
+use tiergraph_graph::{Direction, Graph, NearLists, NextPass, OpenOptions};
 
 /// Every file of a graph, stripes included.
 fn files(directory: &Path) -> Vec<PathBuf> {
@@ -107,6 +108,32 @@ fn flip_bits(layout: Layout) {
 fn flipped_bits_of_packed_graphs() {
     flip_bits(PACKED);
     flip_bits(Layout { directed: false, ..PACKED });
+}
+
+#[test]
+fn a_block_that_stays_is_checked_with_what_is_not_selected() {
+    let sample = Sample::new(PACKED);
+    let graph = sample.open(&OpenOptions { residency: Some(true), ..cold(1) }).unwrap();
+    let (segments, block_bytes) = (graph.tiles().segments(), graph.block_bytes() as u64);
+    let later = segments.windows(2).find(|pair| pair[0].block == pair[1].block).unwrap()[1];
+    let path = sample.path.join("tiles.blocks");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[(u64::from(later.block) * block_bytes) as usize + later.offset as usize] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    graph.memory().plan_residency();
+    let pass = |selects_later: bool| {
+        let of_block = |e: &TilesIndex| e.block == later.block;
+        let selection =
+            graph.tiles().select(|e| of_block(e) && (selects_later || e.offset < later.offset));
+        assert_eq!(selection.bytes(), block_bytes, "the block is read as a whole");
+        graph.tiles().pass((&selection, NextPass::Unknown), |_| (), |(), _, _| Ok(()), |()| Ok(()))
+    };
+    for selects_later in [false, true, false] {
+        let error = pass(selects_later).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format);
+        assert!(error.to_string().contains("tiles.blocks"), "{error}");
+        assert!(!graph.tiles().is_resident(&later), "what is damaged does not stay");
+    }
 }
 
 /// Blocks that are taken as they come: an error or another answer, but nothing breaks.
