@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import _hyperion
 from _hyperion import GPU, Row
@@ -40,6 +41,8 @@ LEAST = 192 << 20
 """Bytes of host memory that an opened graph and its readers take."""
 WORKING = 256 << 20
 """Bytes of GPU memory for what is on its way, beside the sampler's."""
+EPOCHS = 3
+"""Epochs of each loader that are measured."""
 
 
 def main() -> None:
@@ -56,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     parsed.add_argument("--drives", type=int, default=12)
     parsed.add_argument("--scale", type=int, default=21)
     parsed.add_argument("--seeds", type=float, default=0.05, help="share of vertices to train on")
-    parsed.add_argument("--turns", type=int, default=3)
+    parsed.add_argument("--turns", type=int, default=3, help="loaders of each placement, in turns")
     return parsed
 
 
@@ -67,21 +70,41 @@ def measure(args: argparse.Namespace) -> Iterator[Row]:
     own = epochs.parser().parse_args(["--scale", str(args.scale)])
     path = epochs.graph(own, args.row_bytes)
     for tenths in args.tenths:
-        for name in PLACEMENTS:
-            yield measured(path, args, tenths, name, ON_GPU, 1 - ON_GPU)
+        cases = [Case(tenths, name, ON_GPU, 1 - ON_GPU) for name in PLACEMENTS]
+        yield from in_turns(path, args, cases)
     middle = args.tenths[len(args.tenths) // 2]
-    for what, (placement, on_gpu, on_host) in {
-        "no host cache": ("unified", ON_GPU, 0.0),
-        "no GPU cache": ("unified", 0.0, 1 - ON_GPU),
-        "no topology cache": ("GFCF", ON_GPU, 1 - ON_GPU),
-    }.items():
-        yield measured(path, args, middle, placement, on_gpu, on_host) | {"left_out": what}
+    left_out = [
+        Case(middle, "unified", ON_GPU, 0.0, "no host cache"),
+        Case(middle, "unified", 0.0, 1 - ON_GPU, "no GPU cache"),
+        Case(middle, "GFCF", ON_GPU, 1 - ON_GPU, "no topology cache"),
+    ]
+    yield from in_turns(path, args, left_out)
 
 
-def measured(
-    path: Path, args: argparse.Namespace, tenths: int, name: str, on_gpu: float, on_host: float
-) -> Row:
-    """Seconds a batch of an epoch, and its transactions, by one placement."""
+class Case(NamedTuple):
+    """A budget, how it is shared, and what is placed in it first."""
+
+    tenths: int
+    placement: str
+    on_gpu: float
+    on_host: float
+    left_out: str | None = None
+
+
+def in_turns(path: Path, args: argparse.Namespace, cases: list[Case]) -> Iterator[Row]:
+    """A row for each case, each turn by a loader of its own and in another order."""
+    turns: list[list[Row]] = [[] for _ in cases]
+    for turn in range(args.turns):
+        for number in range(len(cases)):
+            which = (number + turn) % len(cases)
+            turns[which].append(measured(path, args, cases[which]))
+    for case, rows in zip(cases, turns, strict=True):
+        row = rows[-1] | {"prepare": statistics.median(row["prepare"] for row in rows)}
+        yield row if case.left_out is None else row | {"left_out": case.left_out}
+
+
+def measured(path: Path, args: argparse.Namespace, case: Case) -> Row:
+    """Seconds a batch of an epoch, and its transactions, by a loader that is closed then."""
     import numpy as np
     import torch
     from _batches import per_batch
@@ -91,7 +114,7 @@ def measured(
 
     manifest = json.loads((path / "manifest.json").read_text())
     vertices, arcs = manifest["vertices"], manifest["arcs"]
-    budget = tenths / 10 * (4 * arcs + args.row_bytes * vertices)
+    budget = case.tenths / 10 * (4 * arcs + args.row_bytes * vertices)
     edges = training.BATCH * training.FANOUT[0] * (1 + training.FANOUT[1])
     working = 40 * vertices + 60 * edges + WORKING
     seeds = np.flatnonzero(tg.open(path).degrees("in") > 0)
@@ -104,13 +127,13 @@ def measured(
         shuffle=True,
         device="cuda",
         io=f"gpu:modelled:p5510*{args.drives}",
-        placement=PLACEMENTS[name],
-        device_memory=working + int(on_gpu * budget),
-        memory=LEAST + 16 * vertices + int(on_host * budget * 1.1),
+        placement=PLACEMENTS[case.placement],
+        device_memory=working + int(case.on_gpu * budget),
+        memory=LEAST + 16 * vertices + int(case.on_host * budget * 1.1),
     )
     times = []
-    for _ in range(args.turns):
-        # The presampled epoch, each time.
+    for _ in range(1 + EPOCHS):
+        # The presampled epoch, each time; the first time allocations' caches are filled.
         loader.set_epoch(0)
         times.append(per_batch(iter(loader), lambda _: torch.cuda.synchronize()))
     kept, counted = loader.kept(), loader.last_epoch["transactions"]
@@ -119,7 +142,8 @@ def measured(
     told = ("device_list_bytes", "host_list_bytes", "storage_list_bytes")
     told += ("device_rows", "host_rows", "storage_rows")
     loader.close()
-    row: Row = {"tenths": tenths, "placement": name, "prepare": sorted(times)[len(times) // 2]}
+    row: Row = {"tenths": case.tenths, "placement": case.placement}
+    row |= {"prepare": statistics.median(times[1:])}
     row |= {key: kept[key] for key in told}
     row |= {"transactions": total, "by_tier": counted, "predicted": expected}
     return row | {"off": abs(total - expected) / expected if expected else 0.0}

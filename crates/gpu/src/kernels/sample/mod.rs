@@ -149,6 +149,7 @@ struct Kernels {
     choose: Kernel,
     listing: Listing,
     fetch: Kernel,
+    fetch_listed: Kernel,
     decode: Kernel,
     claim: Kernel,
     mark: Kernel,
@@ -181,6 +182,7 @@ impl Kernels {
             choose: module.kernel("choose")?,
             listing: Listing::new(&module, "edges")?,
             fetch: module.kernel("fetch")?,
+            fetch_listed: module.kernel("fetch_listed")?,
             decode: module.kernel("decode")?,
             claim: module.kernel("claim")?,
             mark: module.kernel("mark")?,
@@ -445,15 +447,17 @@ impl Sampler {
         sum(&nodes, 0)?;
         launch(&kernels.choose, each_node, &nodes)?;
         if hop.graph.host_neighbors.address() != 0 {
-            if hop.part_log2 != 0 {
+            let few = Grid { blocks: each_edge.blocks.min(LINK_BLOCKS), threads: THREADS };
+            if hop.part_log2 == 0 {
+                launch(&kernels.fetch, few, &found)?;
+            } else {
                 let most = 8 * stream.device().multiprocessors();
                 kernels.listing.list(stream, &mut self.parts, edges, most, |kernel, grid| {
                     // SAFETY: the parameter of these kernels; there are as many ranks as edges.
                     unsafe { kernel.launch(stream, grid, &[&found]) }
                 })?;
+                launch(&kernels.fetch_listed, few, &found)?;
             }
-            let few = Grid { blocks: each_edge.blocks.min(LINK_BLOCKS), threads: THREADS };
-            launch(&kernels.fetch, few, &found)?;
         }
         if let Some(stored) = stored {
             let count = stored.wanted(stream)?;

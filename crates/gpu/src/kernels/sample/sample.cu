@@ -330,18 +330,37 @@ extern "C" __global__ void __launch_bounds__(LISTING) list_edges(Hop h) {
         h.sizes->first_edge, h.sizes->end_edge, h.ends, [&](u32 e) { return part_of_edge(h, e); }, put);
 }
 
-// The neighbours of a hop's edges that are in host memory, in the order in which these are listed, if they
-// are: by a few blocks, because they wait for the link, and `choose` would keep all multiprocessors meanwhile.
+// The neighbours of a hop's edges that are in host memory: by a few blocks, because they wait for the
+// link, and `choose` would keep all multiprocessors meanwhile. One kernel for these and for listed edges is slower:
+// its loads wait for each other (bench/runs/2026-11-28-h200-16-core-128gib/gpu_neighbours_by_parts.txt).
 extern "C" __global__ void __launch_bounds__(THREADS) fetch(Hop h) {
-    u32 all = gridDim.x * THREADS, first_edge = h.sizes->first_edge;
-    u32 count = h.part_log2 ? h.ends[PARTS] : h.sizes->end_edge - first_edge;
+    u32 all = gridDim.x * THREADS;
+    for (u32 first = h.sizes->first_edge + blockIdx.x * THREADS + threadIdx.x; first < h.sizes->end_edge;
+         first += FETCHES * all) {
+        u32 neighbors[FETCHES];
+        bool is_there[FETCHES];
+#pragma unroll
+        for (u32 i = 0; i < FETCHES; i++) {
+            u32 e = first + i * all, row = e < h.sizes->end_edge ? h.row[e] : 0;
+            u64 place = (u64)(row & ~ON_HOST) << 32 | (row & ON_HOST ? h.neighbor[e] : 0);
+            is_there[i] = row & ON_HOST;
+            neighbors[i] = is_there[i] ? h.graph.host_neighbors[place] : 0;
+        }
+#pragma unroll
+        for (u32 i = 0; i < FETCHES; i++) {
+            if (is_there[i]) h.neighbor[first + i * all] = neighbors[i];
+        }
+    }
+}
+
+// As `fetch`, of the edges that are listed, in that order.
+extern "C" __global__ void __launch_bounds__(THREADS) fetch_listed(Hop h) {
+    u32 all = gridDim.x * THREADS, count = h.ends[PARTS];
     for (u32 first = blockIdx.x * THREADS + threadIdx.x; first < count; first += FETCHES * all) {
         u32 edges[FETCHES], neighbors[FETCHES];
 #pragma unroll
         for (u32 i = 0; i < FETCHES; i++) {
-            u32 at = first + i * all, e = NONE;
-            if (at < count) e = h.part_log2 ? h.ranks[at] : first_edge + at;
-            edges[i] = e != NONE && h.row[e] & ON_HOST ? e : NONE;
+            edges[i] = first + i * all < count ? h.ranks[first + i * all] : NONE;
             neighbors[i] = edges[i] == NONE ? 0 : h.graph.host_neighbors[host_place(h, edges[i])];
         }
 #pragma unroll
