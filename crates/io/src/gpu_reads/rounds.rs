@@ -16,6 +16,7 @@ use super::queues::PairSet;
 use super::{GpuReads, ReadStreams, RowLists};
 
 /// Rounds whose rows are in device memory together: one is copied there, and two may wait for multiprocessors.
+/// Measured: bench/runs/2026-11-28-h200-16-core-128gib/gpu_landings.txt.
 const LANDINGS: usize = 3;
 
 /// Reads by a GPU of the rows that lists name, each list in rounds of as many rows as queue pairs have room
