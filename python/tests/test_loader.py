@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -296,6 +297,17 @@ def thread_names():
     """The names of this process's threads."""
     for task in Path("/proc/self/task").iterdir():
         yield (task / "comm").read_text()
+
+
+def test_no_callback_swallows_an_interrupt_at_an_epochs_end(graph):
+    # An exception of a weak reference's callback is ignored, and so would be a Ctrl-C there.
+    loader = tg.NeighborLoader(graph, [2], batch_size=64)
+    epochs = [iter(loader), iter(loader)]
+    references = [one for epoch in epochs for one in weakref.getweakrefs(epoch)]
+    assert len(references) >= 2
+    assert all(one.__callback__ is None for one in references)
+    loader.close()
+    assert all(next(epoch, None) is None for epoch in epochs), "those that go on are closed"
 
 
 def test_two_threads_share_an_epoch(graph):

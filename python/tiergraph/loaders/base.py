@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakSet
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,8 @@ class Loader(ABC):
         self._rank = Rank(options.rank, options.world_size)
         self._first = 0
         self._progress: Progress | None = None
-        self._running: WeakSet[Batches] = WeakSet()
+        # Not in a `WeakSet`, whose callback in Python would swallow an interrupt at an epoch's end.
+        self._running: list[ref[Batches]] = []
         # Refuses a batch size and a rank that there are not.
         self._cut()
 
@@ -93,7 +94,7 @@ class Loader(ABC):
         self._progress = Progress(self.epoch, first, len(self))
         self.epoch, self._first = self.epoch + 1, 0
         begun = Batches(source, self._progress, ended=self._keep)
-        self._running.add(begun)
+        self._running = [*(one for one in self._running if one() is not None), ref(begun)]
         return begun
 
     def set_epoch(self, epoch: int) -> None:
@@ -130,8 +131,9 @@ class Loader(ABC):
 
     def close(self) -> None:
         """Ends its epochs, and lets go of threads, files and memory, the GPU's too."""
-        for batches in list(self._running):
-            if batches.is_here():
+        for running in self._running:
+            batches = running()
+            if batches is not None and batches.is_here():
                 batches.close()
         self.maker.close()
 
@@ -167,7 +169,7 @@ class Loader(ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._running = WeakSet()
+        self._running = []
 
 
 def places_of(
