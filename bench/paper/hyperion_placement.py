@@ -7,7 +7,7 @@ of the best), and then a cache in host memory (up to 1.73 times), in GPU memory 
 topology (1.1) with none. Here a budget is so many tenths of all lists and rows, a third of it in
 GPU memory and the rest in the host's, and what is left lies on modelled drives. `transactions` are
 those of the whole first epoch, which presampling predicted: `off` is how far it was. Nobody trains
-here.
+here. Placements of a budget are measured in turns, `--turns` loaders of each.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ impl Bits {
         self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
 
-    /// Whether the set has any vertex.
+    /// Whether at least one vertex is in the set of bits.
     pub(crate) fn any(&self) -> bool {
         self.0.iter().any(|word| word.load(Ordering::Relaxed) != 0)
     }

@@ -13,7 +13,7 @@ use crc_fast::{CrcAlgorithm, Digest, checksum};
 /// assert_eq!(crc32c(b"123456789"), 0xE306_9283);
 /// ```
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    if has_wide_products() { by_products(bytes) } else { ::crc32c::crc32c(bytes) }
+    if is_by_products() { by_products(bytes) } else { ::crc32c::crc32c(bytes) }
 }
 
 /// The checksum of the bytes whose checksum is `crc` and `bytes` behind them.
@@ -23,14 +23,15 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 /// assert_eq!(crc32c_append(crc32c(b"1234"), b"56789"), crc32c(b"123456789"));
 /// ```
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
-    match has_wide_products() {
+    match is_by_products() {
         true => append_by_products(crc, bytes),
         false => ::crc32c::crc32c_append(crc, bytes),
     }
 }
 
-/// Whether products are faster than the instruction, on the CPUs that have one.
-fn has_wide_products() -> bool {
+/// Whether `crc_fast` computes checksums: on x86-64 where its products are of 512 bits, with narrower ones it takes
+/// longer than the instruction. On other CPUs it does, too, which is not measured.
+fn is_by_products() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("vpclmulqdq");
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,4 +1,4 @@
-//! What all tiergraph crates use: errors, units, cancellation, progress, traces, metrics, threads.
+//! What all tiergraph crates use: errors, units, cancellation, progress, traces, metrics, checksums, threads.
 #![forbid(unsafe_code)]
 
 pub mod cancel;

@@ -327,22 +327,20 @@ impl<'g> Tiles<'g> {
                 segments.sort_unstable_by_key(|&(i, _)| (tiles.index[i as usize].column_tile, i));
             }
             let column = |&(i, _): &(u32, usize)| tiles.index[i as usize].column_tile;
-            let (mut run, mut unchecked) = (Vec::new(), Vec::new());
+            let mut run = Vec::new();
             for of_column in segments.chunk_by(|a, b| column(a) == column(b)) {
                 run.clear();
-                unchecked.clear();
                 for &(i, at) in of_column {
-                    let (entry, (block, by_segment)) = (&tiles.index[i as usize], blocks[at]);
+                    let (entry, (block, _)) = (&tiles.index[i as usize], blocks[at]);
                     let begin = self.begin_of(&selection.requests[block.number]);
                     let segment =
                         entry.segment(bytes_of(block), begin, tiles.options.columns_log2)?;
                     prefetch_all(&segment.bytes[..segment.len.min(FIRST_BYTES)]);
-                    if by_segment {
-                        unchecked.push(run.len());
-                    }
                     run.push((entry, segment));
                 }
-                self.check_segments(unchecked.iter().map(|&i| &run[i]))?;
+                let placed = of_column.iter().zip(&run);
+                let unchecked = placed.filter(|&(&(_, at), _)| blocks[at].1);
+                self.check_segments(unchecked.map(|(_, segment)| segment))?;
                 visit(state, &run)?;
             }
             Ok(())
@@ -392,9 +390,10 @@ impl<'g> Tiles<'g> {
     /// Compares segments with their checksums, and counts the time.
     fn check_segments<'a>(
         self,
-        mut segments: impl ExactSizeIterator<Item = &'a (&'a TilesIndex, Segment<'a>)>,
+        segments: impl Iterator<Item = &'a (&'a TilesIndex, Segment<'a>)>,
     ) -> Result<()> {
-        if segments.len() == 0 {
+        let mut segments = segments.peekable();
+        if segments.peek().is_none() {
             return Ok(());
         }
         let since = Instant::now();

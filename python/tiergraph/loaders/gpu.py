@@ -50,7 +50,7 @@ class GpuBuffers:
     nodes: int
     edges: int
     has_degree: bool
-    """Whether the native part writes `degree`."""
+    """Whether kernels write the degrees of a batch's nodes, behind `n_id`."""
 
     @property
     def addresses(self) -> tuple[int, int | None, int, int, int, int]:

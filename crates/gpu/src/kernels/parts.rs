@@ -10,7 +10,7 @@ const THREADS: u32 = 512;
 /// Measured: bench/runs/2026-11-27-h200-16-core-128gib/gpu_host_memory.txt.
 pub(super) const PARTS: usize = 1024;
 
-/// Where the parts of a list end.
+/// A list of what is wanted of host memory, by parts of that memory: where each part of the list ends.
 #[derive(Debug)]
 pub(super) struct Parts {
     /// The end of each part, and then the number of items.
