@@ -57,6 +57,19 @@ def test_pagerank_stops_at_its_tolerance(six, edges):
     assert six.last_run["converged"] is True
 
 
+@pytest.mark.parametrize("order", ["none", "degree"])
+@pytest.mark.parametrize("density", [0.7, 1])
+def test_pagerank_of_a_hub_adds_up(tmp_path, order, density):
+    """The hub's id is the highest, so edges that are stored once are all in its row."""
+    hub = 800_000
+    leaves = np.flatnonzero(np.random.default_rng(7).random(hub) < density)
+    edges = np.stack([np.full_like(leaves, hub), leaves], axis=1)
+    tg.build(edges, tmp_path / "g.tg", vertices=hub + 1, undirected=True, order=order)
+    ranks = tg.open(tmp_path / "g.tg").pagerank(iterations=1)
+    of_hub = 0.15 + 0.85 * (len(leaves) + (hub - len(leaves)) / (hub + 1))
+    assert ranks[hub] * (hub + 1) == pytest.approx(of_hub, rel=2e-6)
+
+
 def test_personalised_pagerank_stays_where_its_sources_reach(six):
     ranks = six.pagerank(iterations=30, sources=[70])
     assert ranks[:4].max() == 0

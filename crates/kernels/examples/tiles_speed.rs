@@ -9,7 +9,7 @@ use std::time::Instant;
 use tiergraph_format::manifest::Weights;
 use tiergraph_format::sink::VecSink;
 use tiergraph_format::tiles::*;
-use tiergraph_kernels::{Isa, Kernel, RowState, SymmetricState};
+use tiergraph_kernels::{Isa, Kernel, SymmetricState, SymmetricStrip};
 
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58476d1ce4e5b9);
@@ -37,8 +37,8 @@ fn rmat(scale: u32, edges: u64) -> Vec<(u32, u32)> {
         .collect()
 }
 
-fn merge(strip: &[RowState], y: &mut [f64]) {
-    y.iter_mut().zip(strip).for_each(|(y, s)| *y += f64::from(s.y));
+fn merge(strip: &SymmetricStrip, rows: usize, y: &mut [f64]) {
+    y.iter_mut().zip(strip.sums(rows)).for_each(|(y, sum)| *y += sum);
 }
 
 fn main() {
@@ -146,7 +146,7 @@ fn main() {
                     for y in std::iter::once(&mut y).chain(&mut ys) {
                         let (blocks, x) = (&sink.blocks, &x);
                         s.spawn(move || {
-                            let mut strip = vec![RowState::default(); STRIP_ROWS];
+                            let mut strip = SymmetricStrip::batch(1).unwrap();
                             let mut held = (0, 0);
                             loop {
                                 let i = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -158,16 +158,14 @@ fn main() {
                                     let columns = c..c + options.columns();
                                     if undirected {
                                         if held != (r, s.rows as usize) {
-                                            merge(&strip[..held.1], &mut y[held.0..]);
+                                            merge(&strip[0], held.1, &mut y[held.0..]);
                                             held = (r, s.rows as usize);
-                                            for (s, &x) in strip.iter_mut().zip(&x[r..]) {
-                                                *s = RowState { x, y: 0.0 };
-                                            }
+                                            strip[0].begin(&x[r..][..held.1]);
                                         }
                                         let state = SymmetricState {
                                             x_columns: &x[columns.clone()],
                                             y_columns: &mut y[columns],
-                                            strips: std::slice::from_mut(&mut strip),
+                                            strips: &mut strip,
                                         };
                                         kernel.sum_both([(&s, 0)], state).unwrap();
                                     } else {
@@ -177,7 +175,7 @@ fn main() {
                                     }
                                 }
                             }
-                            merge(&strip[..held.1], &mut y[held.0..]);
+                            merge(&strip[0], held.1, &mut y[held.0..]);
                         });
                     }
                 });

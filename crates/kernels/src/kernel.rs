@@ -4,10 +4,10 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::tiles::{STRIP_ROWS, Segment, TileOptions};
 
 use crate::lanes::Portable;
-use crate::sum::{InOrder, OfRows, Place, RowState, SumBoth, SumRows, Sums, SymmetricState};
+use crate::sum::{InOrder, OfRows, Place, SumBoth, SumRows, Sums, most_of_short};
 use crate::take::{Unpack, Visit};
 use crate::walk::walk;
-use crate::{Isa, Slice};
+use crate::{Isa, Slice, SymmetricState, SymmetricStrip};
 
 /// The segments of sparse tiles have less than one byte for so many columns, about one arc for five.
 const SPARSE: usize = 2;
@@ -106,15 +106,15 @@ impl Kernel {
     }
 
     /// Adds values along both directions of undirected edges that are stored once:
-    /// `rows[row].y += x_columns[column]` and `y_columns[column] += rows[row].x`. A self-loop counts
+    /// a column's value to the sum of its row, and a row's to that of its column. A self-loop counts
     /// once. The `segments` have the same columns, each with the index of its strip in `state`.
     ///
     /// # Errors
     /// A segment whose bytes do not add up.
     ///
     /// # Panics
-    /// If a slice of `state` is shorter than it says, or a strip's index is not below their number.
-    pub fn sum_both<'a, S: AsMut<[RowState]>>(
+    /// If `state` has too few columns, or a strip's index is not below their number.
+    pub fn sum_both<'a, S: AsMut<SymmetricStrip>>(
         &self,
         segments: impl IntoIterator<Item = (&'a Segment<'a>, usize)>,
         state: SymmetricState<'_, S>,
@@ -122,7 +122,8 @@ impl Kernel {
         let columns = self.options.columns();
         let SymmetricState { x_columns, y_columns, strips } = state;
         let (x_columns, y_columns) = (&x_columns[..columns], &mut y_columns[..columns]);
-        let mut sums = SumBoth::new(SymmetricState { x_columns, y_columns, strips });
+        let state = SymmetricState { x_columns, y_columns, strips };
+        let mut sums = SumBoth::new(state, most_of_short(&self.options));
         for (segment, strip) in segments {
             let diagonal = segment.row_base.wrapping_sub(segment.column_base) as i64;
             let meets = diagonal < columns as i64 && diagonal > -i64::from(segment.rows);

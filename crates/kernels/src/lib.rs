@@ -27,6 +27,6 @@ pub use dedup::dedup_words;
 pub use isa::Isa;
 pub use kernel::Kernel;
 pub use plain::sum_lists;
-pub use sum::{RowState, SymmetricState};
+pub use sum::{SymmetricState, SymmetricStrip};
 pub use take::{MAX_STEPS, Slice};
 pub use widest::{Work, widest};

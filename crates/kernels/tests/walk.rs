@@ -7,7 +7,7 @@ use graph::{Graph, graphs, options, small_graphs};
 use proptest::prelude::*;
 use tiergraph_format::manifest::Weights;
 use tiergraph_format::tiles::*;
-use tiergraph_kernels::{Isa, Kernel, RowState, SymmetricState};
+use tiergraph_kernels::{Isa, Kernel, SymmetricState, SymmetricStrip};
 
 /// Rows, columns and weights of a step.
 type Step = (Vec<u32>, Vec<u32>, Vec<f64>);
@@ -87,7 +87,7 @@ fn survive(segment: &Segment<'_>, options: TileOptions) {
     let segment = Segment { bytes: &bytes, ..*segment };
     let expected = reference(&segment, &options);
     let (x, mut y) = (vec![1f32; STRIP_ROWS], vec![0f64; STRIP_ROWS]);
-    let mut strips = [vec![RowState::default(); STRIP_ROWS]];
+    let mut strips = SymmetricStrip::batch(1).unwrap();
     let mut y_columns = vec![0f64; options.columns()];
     for isa in Isa::available() {
         let kernel = Kernel::new(options, isa);

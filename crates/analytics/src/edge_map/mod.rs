@@ -20,7 +20,7 @@ pub(crate) use arcs::{Arcs, for_each_arc, stored_once};
 pub(crate) use chunks::Chunks;
 pub(crate) use program::{Program, edge_map};
 pub(crate) use reduce::{Buffers, Ends, Placed, Reduction, move_to_row, reduce, reduce_lists};
-pub(crate) use strip::{Strip, StripBuffer, Strips};
+pub(crate) use strip::{RowBytes, Strip, StripBuffer, Strips};
 
 /// The length of a vector of `vertices` values that tiles read: every tile and strip that begins in it
 /// also ends in it.

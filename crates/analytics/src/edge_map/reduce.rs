@@ -12,7 +12,7 @@ use tiergraph_kernels::Kernel;
 use tiergraph_mem::{Array, Reservation};
 
 use super::chunks::{Chunks, LONG_BYTES, Scratch};
-use super::strip::{Strip, Strips};
+use super::strip::{RowBytes, Strip, Strips};
 use crate::per_worker::PerWorker;
 
 /// How values are reduced.
@@ -84,10 +84,11 @@ fn reserve_strips(graph: &Graph, of_one: usize) -> Result<(usize, Option<Reserva
     Ok((1 + more, reserved))
 }
 
-impl<S, T: Copy + Zeroable> Buffers<S, T> {
-    /// Bytes of memory that they take at least, with strips of as many bytes as their rows' values have.
+impl<S: RowBytes, T: Copy + Zeroable> Buffers<S, T> {
+    /// Bytes of memory that they take at least.
     pub(crate) fn bytes(graph: &Graph, ends: Ends, width: usize) -> u64 {
-        let of_worker = (STRIP_ROWS + ends.scratch_columns(graph)) * width * size_of::<T>();
+        let columns = ends.scratch_columns(graph) * width * size_of::<T>();
+        let of_worker = STRIP_ROWS * S::row_bytes(width) + columns;
         (graph.thread_pool().size() * of_worker) as u64
     }
 
@@ -103,7 +104,7 @@ impl<S, T: Copy + Zeroable> Buffers<S, T> {
         strips: impl FnOnce(usize) -> Result<Vec<S>>,
     ) -> Result<Self> {
         let workers = graph.thread_pool().size();
-        let (at_once, reserved) = reserve_strips(graph, STRIP_ROWS * width * size_of::<T>())?;
+        let (at_once, reserved) = reserve_strips(graph, STRIP_ROWS * S::row_bytes(width))?;
         let strips = Strips::each(workers, strips(workers * at_once)?);
         let columns = Array::batch(workers, ends.scratch_columns(graph) * width)?;
         Ok(Self {

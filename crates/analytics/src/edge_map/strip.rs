@@ -12,6 +12,12 @@ use super::chunks::Chunks;
 use super::reduce::Reduction;
 use crate::per_worker::PerWorker;
 
+/// The memory of a buffer.
+pub(crate) trait RowBytes {
+    /// Bytes for each of its 65,536 rows, of `width` values.
+    fn row_bytes(width: usize) -> usize;
+}
+
 /// The buffer in which a worker reduces to the rows of a strip.
 pub(crate) trait Strip<R: Reduction>: Send {
     /// Whether this is the buffer of the strip whose first row is `first`.
@@ -104,6 +110,12 @@ impl<T: Copy + Zeroable> StripBuffer<T> {
             Self { first: 0, rows: 0, values }
         };
         Ok(Array::batch(count, STRIP_ROWS * width)?.into_iter().map(make).collect())
+    }
+}
+
+impl<T> RowBytes for StripBuffer<T> {
+    fn row_bytes(width: usize) -> usize {
+        width * size_of::<T>()
     }
 }
 

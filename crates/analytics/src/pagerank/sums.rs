@@ -1,14 +1,14 @@
 //! `y += A x`, float32 values summed in float64: the pass of PageRank.
 
 use tiergraph_core::Result;
-use tiergraph_format::tiles::{STRIP_ROWS, Segment};
+use tiergraph_format::tiles::Segment;
 use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
-use tiergraph_kernels::{Kernel, RowState, SymmetricState, sum_lists};
-use tiergraph_mem::Array;
+use tiergraph_kernels::{Kernel, SymmetricState, SymmetricStrip, sum_lists};
 
 use super::propagation_blocking::BlockedTiles;
 use crate::edge_map::{
-    Buffers, Chunks, Ends, Placed, Reduction, Strip, StripBuffer, Strips, move_to_row, reduce,
+    Buffers, Chunks, Ends, Placed, Reduction, RowBytes, Strip, StripBuffer, Strips, move_to_row,
+    reduce,
 };
 use crate::per_worker::PerWorker;
 
@@ -95,13 +95,19 @@ enum Way<'a> {
     /// Tiles of directed arcs.
     Rows(Kernel, Buffers<StripBuffer<f64>, f64>, Sparse<'a>),
     /// Tiles of undirected edges that are stored once.
-    Both(Kernel, Buffers<SymmetricStrip, f64>),
+    Both(Kernel, Buffers<StripOnce, f64>),
 }
 
 impl<'a> PullSum<'a> {
     /// Bytes of memory that [`PullSum::new`] allocates.
     pub(super) fn bytes(graph: &Graph) -> u64 {
-        Buffers::<StripBuffer<f64>, f64>::bytes(graph, Ends::of(graph, false), 1)
+        let ends = Ends::of(graph, false);
+        match graph.tiles().kernel() {
+            Some(_) if !graph.manifest().directed => {
+                Buffers::<StripOnce, f64>::bytes(graph, ends, 1)
+            }
+            _ => Buffers::<StripBuffer<f64>, f64>::bytes(graph, ends, 1),
+        }
     }
 
     /// # Errors
@@ -114,7 +120,7 @@ impl<'a> PullSum<'a> {
             Some(kernel) if graph.manifest().directed => {
                 Way::Rows(kernel, rows()?, Sparse::Undecided)
             }
-            Some(kernel) => Way::Both(kernel, Buffers::new(graph, ends, 1, SymmetricStrip::batch)?),
+            Some(kernel) => Way::Both(kernel, Buffers::new(graph, ends, 1, StripOnce::batch)?),
         };
         Ok(Self { graph, way })
     }
@@ -139,8 +145,9 @@ impl<'a> PullSum<'a> {
             }
             Way::Both(kernel, buffers) => {
                 let (sums, all) = (Sum { x }, graph.tiles().select(|_| true));
-                let both = |placed: &Placed<'_>, strips: &mut [SymmetricStrip], y: &mut [f64]| {
+                let both = |placed: &Placed<'_>, strips: &mut [StripOnce], y: &mut [f64]| {
                     let Some(&(first, _)) = placed.first() else { return Ok(()) };
+                    placed.iter().for_each(|&(_, strip)| strips[strip].segments += 1);
                     let x_columns = sums.columns(kernel, first);
                     let state = SymmetricState { x_columns, y_columns: y, strips };
                     kernel.sum_both(placed.iter().copied(), state)
@@ -177,51 +184,57 @@ fn lists(
     )
 }
 
-/// One worker's values and sums of the rows of the strip that it is at.
-pub(super) struct SymmetricStrip {
+/// A worker's buffer of a strip whose edges are stored once.
+struct StripOnce {
     first: usize,
-    len: usize,
-    rows: Array<RowState>,
+    rows: usize,
+    /// The segments that were summed since its sums were 0.
+    segments: usize,
+    sums: SymmetricStrip,
 }
 
-impl SymmetricStrip {
-    /// So many strips.
+/// Sums are merged at the latest after so many segments, each of which adds to a row in float32 a few times: until
+/// then they are off by 2^-24 of themselves a time at most.
+const MOST_SEGMENTS: usize = 2048;
+
+impl StripOnce {
+    /// So many buffers.
     ///
     /// # Errors
     /// The system has no such amount of memory.
     fn batch(count: usize) -> Result<Vec<Self>> {
-        let make = |rows| Self { first: 0, len: 0, rows };
-        Ok(Array::batch(count, STRIP_ROWS)?.into_iter().map(make).collect())
+        let make = |sums| Self { first: 0, rows: 0, segments: 0, sums };
+        Ok(SymmetricStrip::batch(count)?.into_iter().map(make).collect())
     }
 }
 
-impl AsMut<[RowState]> for SymmetricStrip {
-    fn as_mut(&mut self) -> &mut [RowState] {
-        &mut self.rows
+impl AsMut<SymmetricStrip> for StripOnce {
+    fn as_mut(&mut self) -> &mut SymmetricStrip {
+        &mut self.sums
     }
 }
 
-impl Strip<Sum<'_>> for SymmetricStrip {
+impl RowBytes for StripOnce {
+    fn row_bytes(_: usize) -> usize {
+        SymmetricStrip::ROW_BYTES
+    }
+}
+
+impl Strip<Sum<'_>> for StripOnce {
     fn is_at(&self, first: usize) -> bool {
-        self.len > 0 && self.first == first
+        self.rows > 0 && self.first == first && self.segments < MOST_SEGMENTS
     }
 
-    fn move_to(&mut self, sums: &Sum<'_>, first: usize, len: usize, y: &Chunks<f64>) {
-        if (self.first, self.len) == (first, len) {
-            return;
-        }
+    fn move_to(&mut self, sums: &Sum<'_>, first: usize, rows: usize, y: &Chunks<f64>) {
         self.flush(sums, y);
-        (self.first, self.len) = (first, len);
-        let now = sums.x[first..first + len].iter().map(|&x| RowState { x, y: 0.0 });
-        self.rows.iter_mut().zip(now).for_each(|(row, now)| *row = now);
-        // Slices are padded with rows that the strip does not have.
-        self.rows[len..].fill(RowState::default());
+        (self.first, self.rows, self.segments) = (first, rows, 0);
+        self.sums.begin(&sums.x[first..first + rows]);
     }
 
     /// Forgets the strip, too: the next pass has other values.
     fn flush(&mut self, sums: &Sum<'_>, y: &Chunks<f64>) {
-        let of_rows = self.rows[..self.len].iter().map(|row| f64::from(row.y));
+        let of_rows = self.sums.sums(self.rows);
         y.merge(self.first, of_rows, |to, value| sums.merge(to, value));
-        self.len = 0;
+        self.rows = 0;
     }
 }

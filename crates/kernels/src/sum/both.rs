@@ -1,30 +1,103 @@
 //! `y += A x` in both directions at once: undirected edges that are stored once.
 //!
 //! Sums of columns are float64: a hub is a column of every strip, and its millions of equal terms
-//! would otherwise stop counting. Sums of rows are float32 and lie beside the rows' values, one
-//! cache line for both: a row's columns never exceed it, so that even a hub, which is one of the
-//! first rows, gets few terms here, each the sum of up to a few dozen arcs.
+//! would otherwise stop counting. Those of rows have two parts. What short lanes add is float32 and lies
+//! beside the row's value, one cache line for both: the lanes of sparse tiles are short, and a row has few
+//! in a tile. What long lanes add, of which a hub has many in each tile, is float64 and lies apart.
 //!
 //! Arcs of a sparse tile share few cache lines, and what they touch is mostly not in the nearest
 //! caches. There slices wait until others are unpacked, of the same segment or of those after it:
 //! what they touch comes from memory meanwhile.
 
 use bytemuck::Zeroable;
-use tiergraph_format::tiles::{LANES, STRIP_ROWS};
-use tiergraph_mem::prefetch;
+use tiergraph_core::Result;
+use tiergraph_format::tiles::{LANES, STRIP_ROWS, TileOptions};
+use tiergraph_mem::{Array, prefetch};
 
 use super::{SHORT, WIDTH, eight, groups, short_rows, tail};
 use crate::Slice;
 use crate::take::Visit;
 
-/// A row's value and the sum of its neighbours' values.
+/// A row's value, and the sum of what its short lanes add.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Zeroable)]
 #[repr(C)]
-pub struct RowState {
-    /// The row's value, which is added to its columns.
-    pub x: f32,
-    /// The sum of the values of the row's columns.
-    pub y: f32,
+struct RowState {
+    x: f32,
+    short: f32,
+}
+
+/// So many rows share a mark that one of them has a sum of long lanes.
+const MARKED: usize = 64;
+
+/// A lane is long if it has more arcs than one in so many of those that a lane has room for. A row with more arcs than
+/// that has mostly long lanes.
+const LONG: usize = 8;
+
+/// The arcs of the longest lanes that are short, in tiles of `options`.
+pub(crate) fn most_of_short(options: &TileOptions) -> usize {
+    options.max_row_arcs() / LONG
+}
+
+/// The values of a strip's rows, which are added to columns, and the sums of the values of their columns.
+///
+/// A short lane's sum is added in float32. Of values that are not negative the sum of a row is then off by at
+/// most 2^-24 of it for each short lane that the row has, a few for each segment.
+#[derive(Debug)]
+pub struct SymmetricStrip {
+    /// 65,536 rows.
+    rows: Array<RowState>,
+    /// For each row the sum of what its long lanes add.
+    long: Array<f64>,
+    /// For each [`MARKED`] rows, whether one of them has such a sum.
+    has_long: [bool; STRIP_ROWS / MARKED],
+}
+
+impl SymmetricStrip {
+    /// Bytes of memory that a row takes.
+    pub const ROW_BYTES: usize = size_of::<RowState>() + size_of::<f64>();
+
+    /// So many strips without rows.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory.
+    pub fn batch(count: usize) -> Result<Vec<Self>> {
+        let (rows, long) = (Array::batch(count, STRIP_ROWS)?, Array::batch(count, STRIP_ROWS)?);
+        let make = |(rows, long)| Self { rows, long, has_long: [false; _] };
+        Ok(rows.into_iter().zip(long).map(make).collect())
+    }
+
+    /// Makes this a strip of rows with the values `x`, whose sums are 0.
+    ///
+    /// # Panics
+    /// If there are more than 65,536.
+    pub fn begin(&mut self, x: &[f32]) {
+        let (rows, padding) = self.rows.split_at_mut(x.len());
+        rows.iter_mut().zip(x).for_each(|(row, &x)| *row = RowState { x, short: 0.0 });
+        // Slices are padded with rows that the strip does not have.
+        padding.fill(RowState::default());
+        for (long, has_long) in self.long.chunks_mut(MARKED).zip(&mut self.has_long) {
+            if std::mem::take(has_long) {
+                long.fill(0.0);
+            }
+        }
+    }
+
+    /// The sums of the first `rows` rows.
+    ///
+    /// # Panics
+    /// If there are more than 65,536.
+    pub fn sums(&self, rows: usize) -> impl ExactSizeIterator<Item = f64> {
+        self.rows[..rows].iter().enumerate().map(|(row, state)| {
+            let long = if self.has_long[row / MARKED] { self.long[row] } else { 0.0 };
+            f64::from(state.short) + long
+        })
+    }
+}
+
+impl AsMut<Self> for SymmetricStrip {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
 }
 
 /// Vertex state that tiles of edges stored once read and add to: tiles of the same columns.
@@ -34,7 +107,7 @@ pub struct SymmetricState<'a, S> {
     pub x_columns: &'a [f32],
     /// The sum of each column of the tiles.
     pub y_columns: &'a mut [f64],
-    /// For each strip the state of 65,536 rows, of which the strip's are the first.
+    /// The strips, each with a [`SymmetricStrip`].
     pub strips: &'a mut [S],
 }
 
@@ -52,6 +125,8 @@ pub(crate) struct Place {
 /// Adds values along both directions of the arcs of every slice of some segments.
 pub(crate) struct SumBoth<'a, S> {
     state: SymmetricState<'a, S>,
+    /// The arcs of the longest lanes that are short.
+    most_of_short: usize,
     /// The place of the segment whose slices come.
     place: Place,
     /// A ring of slices.
@@ -80,14 +155,14 @@ struct Waiting {
     steps: usize,
 }
 
-impl<'a, S: AsMut<[RowState]>> SumBoth<'a, S> {
+impl<'a, S: AsMut<SymmetricStrip>> SumBoth<'a, S> {
     /// `state` has columns of the length that `walk` masks columns below.
-    pub(crate) fn new(state: SymmetricState<'a, S>) -> Self {
+    pub(crate) fn new(state: SymmetricState<'a, S>, most_of_short: usize) -> Self {
         let place = Place { strip: 0, diagonal: None, is_sparse: false };
         let (rows, columns) = ([0; LANES], [[0; LANES]; SHORT]);
         let waiting = Waiting { place, rows, columns, active: [0; SHORT], steps: 0 };
         let waiting = [waiting; MOST_WAITING];
-        Self { state, place, waiting, oldest: 0, count: 0, arcs: 0 }
+        Self { state, most_of_short, place, waiting, oldest: 0, count: 0, arcs: 0 }
     }
 
     /// The slices that come are those of the segment at `place`.
@@ -108,7 +183,7 @@ impl<'a, S: AsMut<[RowState]>> SumBoth<'a, S> {
         let Waiting { place, ref rows, ref columns, ref active, steps } = self.waiting[self.oldest];
         let (columns, active) = (&columns[..steps], &active[..steps]);
         let slice = Slice { rows, columns, active, weights: &[], weight_bytes: 0 };
-        sum(&mut self.state, place, &slice);
+        sum(&mut self.state, place, self.most_of_short, &slice);
         self.arcs -= arcs(&slice);
         self.oldest = (self.oldest + 1) % MOST_WAITING;
         self.count -= 1;
@@ -118,7 +193,7 @@ impl<'a, S: AsMut<[RowState]>> SumBoth<'a, S> {
     #[inline(always)]
     fn defer(&mut self, slice: &Slice<'_>) {
         let lanes = usize::from(slice.active[0]);
-        let rows = self.state.strips[self.place.strip].as_mut();
+        let rows = &self.state.strips[self.place.strip].as_mut().rows;
         slice.rows[..lanes].iter().for_each(|&row| prefetch(rows, row as usize));
         for &column in slice.columns.iter().flat_map(|step| &step[..lanes]) {
             prefetch(self.state.x_columns, column as usize);
@@ -144,31 +219,39 @@ fn arcs(slice: &Slice<'_>) -> usize {
     slice.columns.len() * usize::from(slice.active[0])
 }
 
-impl<S: AsMut<[RowState]>> Visit for &mut SumBoth<'_, S> {
+impl<S: AsMut<SymmetricStrip>> Visit for &mut SumBoth<'_, S> {
     #[inline(never)]
     fn slice(&mut self, slice: &Slice<'_>) {
         if self.place.is_sparse && short_rows(slice).is_some() {
             self.defer(slice);
         } else {
-            sum(&mut self.state, self.place, slice);
+            sum(&mut self.state, self.place, self.most_of_short, slice);
         }
     }
 }
 
 /// Adds the values of a slice's arcs, both ways.
 #[inline(always)]
-fn sum<S: AsMut<[RowState]>>(state: &mut SymmetricState<'_, S>, place: Place, slice: &Slice<'_>) {
-    let rows = &mut state.strips[place.strip].as_mut()[..STRIP_ROWS];
-    let mut state = OfStrip { x_columns: state.x_columns, y_columns: state.y_columns, rows };
+fn sum<S: AsMut<SymmetricStrip>>(
+    state: &mut SymmetricState<'_, S>,
+    place: Place,
+    most_of_short: usize,
+    slice: &Slice<'_>,
+) {
+    let SymmetricStrip { rows, long, has_long } = state.strips[place.strip].as_mut();
+    let (rows, long) = (&mut rows[..STRIP_ROWS], &mut long[..STRIP_ROWS]);
+    let (x_columns, y_columns) = (state.x_columns, &mut *state.y_columns);
+    let mut state = OfStrip { x_columns, y_columns, rows, long, has_long };
     // SAFETY: `Kernel` took columns of the length that `walk` masks columns below, and `rows` are as many as it masks
     // rows below.
     unsafe {
         match short_rows(slice) {
+            _ if slice.columns.len() > most_of_short => state.by_eight::<true>(slice),
             Some(1) => state.short::<1>(slice),
             Some(2) => state.short::<2>(slice),
             Some(3) => state.short::<3>(slice),
             Some(4) => state.short::<4>(slice),
-            _ => state.long(slice),
+            _ => state.by_eight::<false>(slice),
         }
     }
     if let Some(diagonal) = place.diagonal {
@@ -181,9 +264,11 @@ struct OfStrip<'a> {
     x_columns: &'a [f32],
     y_columns: &'a mut [f64],
     rows: &'a mut [RowState],
+    long: &'a mut [f64],
+    has_long: &'a mut [bool; STRIP_ROWS / MARKED],
 }
 
-/// `rows[row].y += x_columns[column]` and `y_columns[column] += rows[row].x`.
+/// Adds `x_columns[column]` to the row's sum, and `rows[row].x` to `y_columns[column]`.
 ///
 /// # Safety
 /// All rows are below the length of `rows`, all columns below those of the column slices.
@@ -202,14 +287,14 @@ impl OfStrip<'_> {
                     sum += self.x_columns.get_unchecked(column);
                     *self.y_columns.get_unchecked_mut(column) += own;
                 }
-                row.y += sum;
+                row.short += sum;
             }
         }
     }
 
-    /// Rows of any length, in groups of eight.
+    /// Rows of any length, in groups of eight; their sums go apart if the lanes are `LONG`.
     #[inline(always)]
-    unsafe fn long(&mut self, slice: &Slice<'_>) {
+    unsafe fn by_eight<const LONG: bool>(&mut self, slice: &Slice<'_>) {
         let (x, y) = (self.x_columns, &mut *self.y_columns);
         for group in groups(slice) {
             let rows = &slice.rows[group.lane..group.lane + group.lanes];
@@ -231,7 +316,12 @@ impl OfStrip<'_> {
                     *y.get_unchecked_mut(column) += own[i];
                 });
                 for (sum, &row) in sums.iter().zip(rows) {
-                    self.rows.get_unchecked_mut(row as usize).y += sum;
+                    if LONG {
+                        *self.long.get_unchecked_mut(row as usize) += f64::from(*sum);
+                        *self.has_long.get_unchecked_mut(row as usize / MARKED) = true;
+                    } else {
+                        self.rows.get_unchecked_mut(row as usize).short += sum;
+                    }
                 }
             }
         }

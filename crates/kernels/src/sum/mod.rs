@@ -12,9 +12,9 @@ use tiergraph_format::tiles::LANES;
 
 use crate::Slice;
 
-pub use both::{RowState, SymmetricState};
+pub use both::{SymmetricState, SymmetricStrip};
 
-pub(crate) use both::{Place, SumBoth};
+pub(crate) use both::{Place, SumBoth, most_of_short};
 pub(crate) use rows::{GatherRows, InOrder, OfRows, SumRows, Sums};
 
 /// Rows of up to so many arcs have loops of their own: what a group of eight needs before its first
