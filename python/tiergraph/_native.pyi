@@ -190,6 +190,7 @@ class Graph:
         """Runs an algorithm of the registry, with its options as JSON."""
 
     def propagate_bytes(self, width: int) -> int: ...
+    def pagerank_bytes(self) -> int: ...
 
 class EdgeBatches:
     """An iterator over the edges of a graph, by the user's ids."""

@@ -613,6 +613,10 @@ class Graph(Algorithms):
         """The most bytes that `propagate` takes for float32 values of shape (|V|, `columns`)."""
         return self._opened.propagate_bytes(columns)
 
+    def pagerank_bytes(self) -> int:
+        """The bytes of memory that `pagerank` takes at least, beside an opened graph's own."""
+        return self._opened.pagerank_bytes()
+
     def drop_checkpoint(self) -> None:
         """Deletes what the last run would have gone on from, had it been killed."""
         if "checkpoint" in self.last_run:

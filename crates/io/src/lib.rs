@@ -39,6 +39,7 @@ pub mod pool;
 pub mod read;
 mod slots;
 mod stripe;
+pub mod temporary;
 
 pub use ceiling::{Ceiling, Pattern, Workload, measure};
 pub use choice::{

@@ -25,6 +25,9 @@ const RANGE_BYTES: u64 = 64 << 20;
 /// The bytes of lists for which there is always room, if the graph has as many.
 const LEAST_BYTES: u64 = 256 << 10;
 
+/// Vertices that are visited between two looks at whether a run is cancelled, where one thread visits them.
+const CANCEL_EACH: usize = 1 << 14;
+
 /// The arcs that make a vertex's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -128,8 +131,8 @@ pub(crate) struct RowMap<'g> {
     degrees: &'g ListDegrees,
     ranges: Vec<Range<u32>>,
     lists: Lists,
-    /// The range whose lists are all in memory.
-    filled: Option<usize>,
+    /// The vertices whose lists are all in memory.
+    filled: Option<Range<u32>>,
     is_forward: bool,
     order: Listed,
     _held: Option<Reservation>,
@@ -205,7 +208,9 @@ impl<'g> RowMap<'g> {
         }
         let more = (memory.budget().left() / 4).min(RANGE_BYTES);
         made._held = memory.reserve_if_left(more, "neighbours")?;
-        made.cut(least + if made._held.is_some() { more } else { 0 });
+        let room = least + if made._held.is_some() { more } else { 0 };
+        let lengths = (0..vertices).map(|v| degrees.all(v));
+        made.ranges = cut(lengths, vertex_bytes(graph, degrees.side), room);
         Ok(made)
     }
 
@@ -251,21 +256,6 @@ impl<'g> RowMap<'g> {
         self.ranges.len() <= 1
     }
 
-    /// Cuts the vertices into ranges of `room` bytes, or of one vertex where that takes more.
-    fn cut(&mut self, room: u64) {
-        let each = vertex_bytes(self.graph, self.degrees.side);
-        let (mut begin, mut bytes) = (0, each);
-        for v in 0..self.graph.vertices() as u32 {
-            let more = self.degrees.all(v) * 4 + each;
-            if bytes + more > room && v > begin {
-                self.ranges.push(begin..v);
-                (begin, bytes) = (v, each);
-            }
-            bytes += more;
-        }
-        self.ranges.push(begin..self.graph.vertices() as u32);
-    }
-
     /// Calls `visit` with every vertex and all its neighbours, on all threads: the neighbours of each
     /// direction one direction after the other, in any order and as often as there are arcs. Each worker
     /// has a state, which `begin` makes of its number for every range.
@@ -287,7 +277,7 @@ impl<'g> RowMap<'g> {
         let (count, is_forward) = (self.ranges.len(), self.is_forward);
         for turn in 0..count {
             let number = if is_forward { turn } else { count - 1 - turn };
-            match self.fill(number, wanted)? {
+            match self.fill(&self.ranges[number].clone(), wanted)? {
                 Filled::All => self.lists.visit(self.graph, wanted, is_forward, &begin, &visit)?,
                 Filled::Some(some) => self.lists.visit_some(self.graph, &some, &begin, &visit)?,
             }
@@ -311,8 +301,38 @@ impl<'g> RowMap<'g> {
                 vertices.partition_point(|&v| v < start)..vertices.partition_point(|&v| v < end);
             let own = &vertices[own];
             if !own.is_empty() {
-                self.fill(number, &|v| own.binary_search(&v).is_ok())?;
+                self.fill(&(start..end), &|v| own.binary_search(&v).is_ok())?;
                 own.iter().for_each(|&v| visit(v, self.lists.of(v)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with every vertex that is `wanted` and its neighbours, one after the other, from the first to the
+    /// last. Where lists are not in memory and few of a range are wanted when it begins, only their pages are read; of these
+    /// ranges vertices that are wanted later are not visited.
+    ///
+    /// # Errors
+    /// Those of [`for_each`](Self::for_each).
+    pub(crate) fn in_order(
+        &mut self,
+        wanted: &Wanted<'_>,
+        mut visit: impl FnMut(u32, &[u32]),
+    ) -> Result<()> {
+        let cancel = self.graph.cancel();
+        for number in 0..self.ranges.len() {
+            let range = self.ranges[number].clone();
+            let filled = self.fill(&range, wanted)?;
+            let mut one = |(i, v)| {
+                if i % CANCEL_EACH == 0 {
+                    cancel.check("finish the pass")?;
+                }
+                visit(v, self.lists.of(v));
+                Ok(())
+            };
+            match filled {
+                Filled::All => range.filter(|&v| wanted(v)).enumerate().try_for_each(&mut one)?,
+                Filled::Some(some) => some.into_iter().enumerate().try_for_each(&mut one)?,
             }
         }
         Ok(())
@@ -326,27 +346,28 @@ impl<'g> RowMap<'g> {
         if !self.is_whole() {
             return Ok(None);
         }
-        self.fill(0, &|_| true)?;
+        self.fill(&self.ranges[0].clone(), &|_| true)?;
         Ok(Some(&self.lists))
     }
 
-    /// All lists, for which the caller has reserved [`whole_bytes`](Self::whole_bytes): where each begins and
-    /// the last ends, and targets.
+    /// Lists that have those of the vertices of `range` that are `wanted`. Where not all lists are in memory, the caller has
+    /// reserved the bytes that these take, or they are those of one vertex.
     ///
     /// # Errors
-    /// 2³² arcs or more; those of a pass.
-    pub(crate) fn take_whole(
-        graph: &Graph,
-        degrees: &ListDegrees,
-    ) -> Result<(Vec<u32>, Array<u32>)> {
-        let lists = Lists::whole(graph, degrees)?;
-        Ok((lists.starts, lists.targets))
+    /// Those of [`for_each`](Self::for_each).
+    pub(crate) fn lists_of(&mut self, range: &Range<u32>, wanted: &Wanted<'_>) -> Result<&Lists> {
+        if self.is_whole() {
+            self.fill(&self.ranges[0].clone(), &|_| true)?;
+        } else {
+            self.fill(range, wanted)?;
+        }
+        Ok(&self.lists)
     }
 
     fn filled_whole(graph: &Graph, degrees: &ListDegrees) -> Result<Lists> {
         let vertices = 0..graph.vertices() as u32;
         let mut all = RowMap::of(graph, degrees, std::iter::once(vertices).collect());
-        all.fill(0, &|_| true)?;
+        all.fill(&all.ranges[0].clone(), &|_| true)?;
         Ok(all.lists)
     }
 
@@ -356,14 +377,12 @@ impl<'g> RowMap<'g> {
         Ok(bytes <= graph.memory().budget().left())
     }
 
-    /// Has the lists of range `number` in memory, or only those of the vertices that are wanted if these are
-    /// few.
-    fn fill(&mut self, number: usize, wanted: &Wanted<'_>) -> Result<Filled> {
+    /// Has the lists of `range` in memory, or only those of the vertices that are wanted if these are few.
+    fn fill(&mut self, range: &Range<u32>, wanted: &Wanted<'_>) -> Result<Filled> {
         const FEW: usize = 16;
-        if self.filled == Some(number) {
+        if self.filled.as_ref() == Some(range) {
             return Ok(Filled::All);
         }
-        let range = self.ranges[number].clone();
         let most = range.len() / FEW;
         let mut few = None;
         if !self.is_whole() {
@@ -374,7 +393,7 @@ impl<'g> RowMap<'g> {
             few = Some(some).filter(|some| some.len() <= most);
         }
         self.filled = None;
-        self.move_to(&range)?;
+        self.move_to(range)?;
         let mut after = None;
         for (i, &direction) in self.degrees.side.directions(self.graph).iter().enumerate() {
             let (graph, degrees) = (self.graph, &self.degrees.of[i][..]);
@@ -391,7 +410,7 @@ impl<'g> RowMap<'g> {
             Listed::Distinct => self.lists.simplify(self.graph, few.as_deref(), true)?,
             Listed::Simple => self.lists.simplify(self.graph, few.as_deref(), false)?,
         }
-        self.filled = few.is_none().then_some(number);
+        self.filled = few.is_none().then(|| range.clone());
         Ok(few.map_or(Filled::All, Filled::Some))
     }
 
@@ -401,12 +420,29 @@ impl<'g> RowMap<'g> {
         let end = self.lists.move_to(range.start, range.clone().map(|v| self.degrees.all(v)))?;
         if self.lists.targets.len() < end {
             // The largest at once: what was reserved is for one.
-            let most = self.ranges.iter().map(arcs).max().unwrap_or(0);
+            let most = self.ranges.iter().map(arcs).max().unwrap_or(0).max(end as u64);
             self.lists.targets = Array::default();
             self.lists.targets = Array::zeroed(most as usize)?;
         }
         Ok(())
     }
+}
+
+/// Cuts vertices whose lists have these `lengths` into ranges of `room` bytes, of which a vertex takes `each` and four for
+/// each arc; or of one vertex where that takes more.
+pub(crate) fn cut(lengths: impl Iterator<Item = u64>, each: u64, room: u64) -> Vec<Range<u32>> {
+    let (mut ranges, mut range, mut bytes) = (Vec::new(), 0..0, each);
+    for length in lengths {
+        let more = length * 4 + each;
+        if bytes + more > room && !range.is_empty() {
+            ranges.push(range.clone());
+            (range.start, bytes) = (range.end, each);
+        }
+        range.end += 1;
+        bytes += more;
+    }
+    ranges.push(range);
+    ranges
 }
 
 /// Which lists of a range are in memory.

@@ -23,7 +23,6 @@
 mod ahead;
 mod array;
 mod commit;
-mod direct;
 mod graph;
 mod input;
 mod needs;
@@ -35,7 +34,6 @@ mod progress;
 mod report;
 mod scratch;
 mod spool;
-mod temporary;
 mod vertices;
 mod write;
 
@@ -54,7 +52,6 @@ pub use report::{BuildReport, Stage, Unfinished};
 
 pub(crate) use input::visit_source;
 pub(crate) use progress::Ticker;
-pub(crate) use temporary::TemporaryFile;
 
 use crate::edges::{EdgeAddition, NewColumn, NodeTimes};
 use crate::source::EdgeSource;

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::statvfs;
 use tiergraph_core::{ByteSize, Error, ErrorKind, Progress, Result};
 use tiergraph_format::manifest::Codec;
+use tiergraph_io::temporary::{Held, TemporaryFile};
 
 use super::options::{BuildOptions, Duplicates, Ids};
 use super::outputs::Output;
 use super::partition::family::RowOf;
-use super::temporary::TemporaryFile;
 use crate::source::{EdgeSource, SizeHint};
 
 /// The fewest bytes of a graph's file for each arc: those of the best-packed web graphs.
@@ -46,24 +46,6 @@ pub(crate) struct Scratch {
     expected: AtomicU64,
     /// When the bytes were last reported.
     shown: Mutex<Option<Instant>>,
-}
-
-/// Bytes in temporary files: now, and the most so far.
-#[derive(Debug, Default)]
-pub(crate) struct Held {
-    now: AtomicU64,
-    most: AtomicU64,
-}
-
-impl Held {
-    pub(crate) fn add(&self, bytes: u64) {
-        let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.most.fetch_max(now, Ordering::Relaxed);
-    }
-
-    pub(crate) fn remove(&self, bytes: u64) {
-        self.now.fetch_sub(bytes, Ordering::Relaxed);
-    }
 }
 
 /// Bytes that a build writes, by what they are for.
@@ -109,13 +91,13 @@ impl Scratch {
 
     /// The most bytes that temporary files held at a time.
     pub(super) fn most(&self) -> u64 {
-        self.held.most.load(Ordering::Relaxed)
+        self.held.most()
     }
 
     /// Reports, now and then, how much of the expected bytes the temporary files hold.
     pub(super) fn show(&self, progress: &dyn Progress) {
         let Ok(mut shown) = self.shown.try_lock() else { return };
-        let now = self.held.now.load(Ordering::Relaxed);
+        let now = self.held.now();
         if now > 0 && shown.is_none_or(|last| last.elapsed() >= PERIOD) {
             *shown = Some(Instant::now());
             let expected = self.expected.load(Ordering::Relaxed);
@@ -131,7 +113,7 @@ impl Scratch {
         // Arcs take the places of the edges.
         let all = room.spool.max(room.buckets);
         self.expected.store(all, Ordering::Relaxed);
-        let temporary = all.saturating_sub(self.held.now.load(Ordering::Relaxed));
+        let temporary = all.saturating_sub(self.held.now());
         let parts = format!(
             "edges written aside {} or the arcs of these {}, the graph {} or more",
             ByteSize(room.spool),

@@ -12,8 +12,8 @@ use tiergraph_core::{Error, ErrorKind, Result, threads};
 use tiergraph_mem::AlignedBuf;
 
 use super::ahead::{Ahead, Spares};
-use super::temporary::TemporaryFile;
 use crate::source::{EdgeBatch, Endpoints};
+use tiergraph_io::temporary::TemporaryFile;
 
 /// Pieces in memory while a spool is written: one being filled, one waiting, one being written.
 const WRITE_PIECES: usize = 3;

@@ -11,7 +11,7 @@ use std::path::Path;
 use tiergraph_core::{Cancel, Result};
 use tiergraph_mem::{AlignedBuf, Budget, PAGE_BYTES, Reservation};
 
-use crate::build::TemporaryFile;
+use tiergraph_io::temporary::TemporaryFile;
 
 /// Bytes of a record before its row: the row's place in its bucket.
 const PLACE_BYTES: usize = 4;

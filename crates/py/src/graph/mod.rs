@@ -506,6 +506,11 @@ impl Graph {
         Ok(propagate_bytes::<f32>(&*self.lock(py)?, width))
     }
 
+    /// Bytes of memory that `pagerank` reserves.
+    fn pagerank_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(pagerank_memory(&*self.lock(py)?, false).map_err(|e| raise(py, &e))?.bytes())
+    }
+
     /// Bytes a second that the engine reads from the file of passes, with no work on the bytes.
     fn measure_ceiling(&self, py: Python<'_>, seconds: f64) -> PyResult<f64> {
         let graph = self.lock(py)?;

@@ -3,21 +3,25 @@
 //! Vertices move to the community where they gain most, communities become vertices of a smaller network, and
 //! so on (Louvain: Blondel et al., J. Stat. Mech., 2008). Leiden (Traag, Waltman and van Eck, Sci. Rep. 9, 2019)
 //! builds the smaller network of well-connected parts of communities, so that every community is connected.
-//! Edges count both ways, whatever their direction, by their weights. The whole graph is in memory: 4 bytes a neighbour, 12 with
-//! weights, 12 of the smaller networks and 80 a vertex. Vertices move one after the other, so that a seed's result is the same
-//! for any number of threads, which share the building of networks.
+//! Edges count both ways, whatever their direction, by their weights.
+//!
+//! Vertices move one after the other, block after block in an order by seed: in one order for all of them, as in that of
+//! degrees, far fewer communities come together in a round. Threads decode lists and make networks smaller; so a seed's result
+//! is the same for any number of them, and in any memory. That holds 72 bytes a vertex with edges, and of a graph with weights
+//! all lists, 12 bytes a neighbour. Lists of one without, and those of smaller networks, are read where they do not fit.
 
+mod aggregate;
 mod moves;
 mod network;
+mod segments;
 
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
-use tiergraph_mem::vec_from_fn;
 
 use crate::labels::canonical_labels;
 use crate::report::{Run, RunReport};
-use crate::row_map::{RowMap, Side};
+use crate::row_map::{ListDegrees, Side};
 use moves::{Partition, Quality};
 use network::Network;
 
@@ -78,16 +82,21 @@ pub fn communities(
             .expected("a resolution of 0 or more")
             .got(options.resolution));
     }
-    let n = graph.vertices();
-    let plan = RowMap::memory(graph, Side::Both)?
-        .and("the communities", n as u64 * 80 + graph.ids().of_positions_bytes())
-        .and("all neighbours", Network::bytes(graph));
+    let n = graph.tiles().vertices();
+    let plan = Network::memory(graph)?
+        .and("the communities", n as u64 * 72 + graph.ids().of_positions_bytes())
+        .and("neighbours of communities", aggregate::LEAST_BYTES);
     let _state = graph.memory().reserve_all(&plan)?;
     let name = if options.method == Method::Leiden { "leiden" } else { "louvain" };
     let mut run = Run::start(graph, name, 0, progress);
-    let network = Network::read(graph)?;
+    let degrees = ListDegrees::read(graph, Side::Both)?;
+    let mut network = Network::read(graph, &degrees)?;
+    let mut strengths = vec![0.0; n];
+    network.sweep(|neighbors| {
+        let own = &mut strengths[neighbors.of as usize];
+        neighbors.with_loops(|_, weight| *own += weight);
+    })?;
     run.iteration("lists", 0.0);
-    let strengths: Vec<f64> = (0..n as u32).map(|v| network.strength(v)).collect();
     let all: f64 = strengths.iter().sum();
     let counts_edges = options.objective == Objective::Modularity;
     let scale = match options.objective {
@@ -106,8 +115,7 @@ pub fn communities(
         })?;
     }
     for iteration in done[0] as usize..options.iterations {
-        let moves =
-            levels(graph, &network, &strengths, quality, options, &mut community, &mut run)?;
+        let moves = levels(&mut network, &strengths, quality, options, &mut community, &mut run)?;
         if moves == 0 && iteration > 0 {
             break;
         }
@@ -119,86 +127,147 @@ pub fn communities(
     }
     if options.method == Method::Leiden {
         // A community that lost a vertex after its last refinement may be in pieces, which are worth more.
-        network.cut(&mut community);
+        community = connected(&mut network, &community)?;
     }
     let mut masses = vec![0.0; n];
     community.iter().zip(&strengths).for_each(|(&own, mass)| masses[own as usize] += mass);
     let chance: f64 = masses.iter().map(|mass| (mass / all.max(f64::MIN_POSITIVE)).powi(2)).sum();
-    let modularity = if all > 0.0 { network.inside(&community) / all - chance } else { 0.0 };
+    let mut inside = 0.0;
+    network.sweep(|neighbors| {
+        let own = community[neighbors.of as usize];
+        neighbors.with_loops(|u, weight| {
+            if community[u as usize] == own {
+                inside += weight;
+            }
+        });
+    })?;
+    let modularity = if all > 0.0 { inside / all - chance } else { 0.0 };
     let report = run.finish(true)?;
     // The first vertex of a community stands for it.
     let mut first = vec![u32::MAX; n];
     for (v, &own) in community.iter().enumerate().rev() {
         first[own as usize] = v as u32;
     }
-    let roots = vec_from_fn(graph.thread_pool(), n, |v| first[community[v] as usize])?;
-    let labels = canonical_labels(graph, |v| roots[v])?;
+    let labels = canonical_labels(graph, |v| first[community[v] as usize])?;
     Ok((Found { labels, modularity }, report))
 }
 
 /// Moves vertices, then communities as vertices, and so on, until none moves. `community` has those to begin
 /// with, and then those that were found. Returns how many moves of vertices there were.
 fn levels(
-    graph: &Graph,
-    network: &Network,
+    network: &mut Network<'_>,
     strengths: &[f64],
     quality: Quality,
     options: &Communities,
     community: &mut Vec<u32>,
     run: &mut Run<'_>,
 ) -> Result<u64> {
-    let n = network.len();
-    let masses: Vec<f64> = if quality.counts_edges { strengths.to_vec() } else { vec![1.0; n] };
+    let ones = if quality.counts_edges { Vec::new() } else { vec![1.0; network.len()] };
+    let masses = if quality.counts_edges { strengths } else { &ones };
+    let mut next = level(network, masses, quality, options, std::mem::take(community), 0, run)?;
+    let first_moves = next.moves;
+    *community = std::mem::take(&mut next.community);
     // For each vertex of the graph, that of the present network.
-    let mut vertex: Vec<u32> = Vec::new();
-    let mut smaller: Option<(Network, Vec<f64>, Vec<u32>)> = None;
-    let (mut first_moves, mut level) = (None, 0u64);
-    loop {
-        let (present, masses, start) = match &mut smaller {
-            Some((network, masses, start)) => (&*network, &masses[..], std::mem::take(start)),
-            None => (network, &masses[..], std::mem::take(community)),
-        };
-        let mut partition = Partition::new(present, quality, masses, start);
-        let moves = partition.move_vertices(graph, options.seed.wrapping_add(level))?;
-        run.iteration("move", moves as f64);
-        first_moves.get_or_insert(moves);
-        let count = partition.renumber();
-        let place = |of: &[u32], vertex: &[u32]| -> Vec<u32> {
-            match vertex.is_empty() {
-                true => of.to_vec(),
-                false => vertex.iter().map(|&v| of[v as usize]).collect(),
-            }
-        };
-        *community = place(&partition.community, &vertex);
-        if count == present.len() || (moves == 0 && level > 0) {
-            return Ok(first_moves.unwrap_or(0));
-        }
-        let (parts, parts_count) = match options.method {
-            Method::Louvain => (Vec::new(), count),
-            Method::Leiden => {
-                let mut refined = partition.refined(graph)?;
-                let count = refined.renumber();
-                run.iteration("refine", count as f64);
-                (refined.community, count)
-            }
-        };
-        let of_vertices = if parts.is_empty() { &partition.community } else { &parts };
-        if parts_count == present.len() {
-            return Ok(first_moves.unwrap_or(0));
-        }
-        let next = present.aggregate(graph, of_vertices, parts_count)?;
-        run.iteration("aggregate", parts_count as f64);
-        let (mut next_masses, mut start) = (vec![0.0; parts_count], vec![0; parts_count]);
-        for (v, &part) in of_vertices.iter().enumerate() {
-            next_masses[part as usize] += masses[v];
-            start[part as usize] = match options.method {
-                Method::Louvain => part,
-                // Communities begin as they were found.
-                Method::Leiden => partition.community[v],
-            };
-        }
-        vertex = place(of_vertices, &vertex);
-        smaller = Some((next, next_masses, start));
-        level += 1;
+    let mut vertex = Vec::new();
+    let mut number = 1u64;
+    while let Some(Smaller { mut network, masses, start, part }) = next.smaller.take() {
+        vertex = if number == 1 { part } else { of_each(&vertex, &part) };
+        next = level(&mut network, &masses, quality, options, start, number, run)?;
+        *community = of_each(&vertex, &next.community);
+        number += 1;
     }
+    Ok(first_moves)
+}
+
+/// For each of `vertex`, its place in `of`.
+fn of_each(vertex: &[u32], of: &[u32]) -> Vec<u32> {
+    vertex.iter().map(|&v| of[v as usize]).collect()
+}
+
+/// What a network's vertices came to.
+struct Moved<'g> {
+    moves: u64,
+    community: Vec<u32>,
+    /// The network to go on with.
+    smaller: Option<Smaller<'g>>,
+}
+
+/// A network of communities, or of parts of them.
+struct Smaller<'g> {
+    network: Network<'g>,
+    /// The masses of its vertices.
+    masses: Vec<f64>,
+    /// The communities in which its vertices begin.
+    start: Vec<u32>,
+    /// For each vertex of the network before, that of this one.
+    part: Vec<u32>,
+}
+
+/// Moves the vertices of a network, which begin in the communities `start`, and makes the next network.
+fn level<'g>(
+    network: &mut Network<'g>,
+    masses: &[f64],
+    quality: Quality,
+    options: &Communities,
+    start: Vec<u32>,
+    number: u64,
+    run: &mut Run<'_>,
+) -> Result<Moved<'g>> {
+    let seed = options.seed.wrapping_add(number);
+    let mut partition = Partition::new(quality, masses, start);
+    let moves = partition.move_vertices(network, seed)?;
+    run.iteration("move", moves as f64);
+    let refined = match options.method {
+        Method::Louvain => None,
+        Method::Leiden => Some(partition.refined(network)?),
+    };
+    let (community, count) = partition.numbered(seed);
+    let is_last = count == network.len() || (moves == 0 && number > 0);
+    let (part, parts_count) = match refined {
+        _ if is_last => (Vec::new(), network.len()),
+        None => (community.clone(), count),
+        Some(refined) => refined.numbered(seed),
+    };
+    if options.method == Method::Leiden && !is_last {
+        run.iteration("refine", parts_count as f64);
+    }
+    if parts_count == network.len() {
+        return Ok(Moved { moves, community, smaller: None });
+    }
+    let next = network.aggregate(&part, parts_count)?;
+    run.iteration("aggregate", parts_count as f64);
+    let (mut next_masses, mut start) = (vec![0.0; parts_count], vec![0; parts_count]);
+    for ((&part, &own), mass) in part.iter().zip(&community).zip(masses) {
+        next_masses[part as usize] += mass;
+        // Communities begin as they were found.
+        start[part as usize] = own;
+    }
+    let smaller = Smaller { network: next, masses: next_masses, start, part };
+    Ok(Moved { moves, community, smaller: Some(smaller) })
+}
+
+/// For each vertex the first of the connected piece of its community that it is in.
+fn connected(network: &mut Network<'_>, community: &[u32]) -> Result<Vec<u32>> {
+    let mut piece: Vec<u32> = (0..community.len() as u32).collect();
+    fn root(piece: &mut [u32], mut v: u32) -> u32 {
+        while piece[v as usize] != v {
+            let above = piece[piece[v as usize] as usize];
+            piece[v as usize] = above;
+            v = above;
+        }
+        v
+    }
+    network.sweep(|neighbors| {
+        let v = neighbors.of;
+        neighbors.each(|u, weight| {
+            if u < v && community[u as usize] == community[v as usize] && weight > 0.0 {
+                let (a, b) = (root(&mut piece, u), root(&mut piece, v));
+                piece[a.max(b) as usize] = a.min(b);
+            }
+        });
+    })?;
+    for v in 0..piece.len() {
+        piece[v] = root(&mut piece, v as u32);
+    }
+    Ok(piece)
 }

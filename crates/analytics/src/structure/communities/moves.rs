@@ -1,12 +1,9 @@
 //! Vertices that move between communities, one after the other, each to where it gains most.
 
-use std::collections::VecDeque;
-
 use tiergraph_core::{Draws, Result};
-use tiergraph_graph::Graph;
-use tiergraph_mem::prefetch_all;
 
-use super::network::Network;
+use super::network::{Neighbors, Network, shuffle};
+use crate::bits::Bits;
 
 /// What a community is worth: the weight of its edges, less `scale` times its mass squared, in halves.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +16,6 @@ pub(super) struct Quality {
 
 /// A partition of a network into communities, numbered below its vertices.
 pub(super) struct Partition<'a> {
-    network: &'a Network,
     quality: Quality,
     /// The masses of vertices.
     mass: &'a [f64],
@@ -27,110 +23,112 @@ pub(super) struct Partition<'a> {
     /// The masses of communities.
     masses: Vec<f64>,
     members: Vec<u32>,
-    /// Weights from a vertex to each community, while it is looked at.
+    near: Near,
+    /// Where the next community without members is looked for.
+    empty: usize,
+}
+
+/// Weights from a vertex to the communities of its neighbours, while it is looked at.
+#[derive(Default)]
+struct Near {
+    /// 0 for the others.
     to: Vec<f64>,
-    touched: Vec<u32>,
+    communities: Vec<u32>,
+}
+
+impl Near {
+    /// Sums the weights of those `neighbors` of which `counts` is true.
+    #[inline(always)]
+    fn weigh(
+        &mut self,
+        neighbors: &Neighbors<'_>,
+        community: &[u32],
+        counts: impl Fn(u32) -> bool,
+    ) {
+        self.communities.clear();
+        neighbors.each(|u, weight| {
+            if counts(u) {
+                let other = community[u as usize];
+                let sum = &mut self.to[other as usize];
+                if *sum == 0.0 {
+                    self.communities.push(other);
+                }
+                *sum += weight;
+            }
+        });
+    }
 }
 
 impl<'a> Partition<'a> {
-    pub(super) fn new(
-        network: &'a Network,
-        quality: Quality,
-        mass: &'a [f64],
-        community: Vec<u32>,
-    ) -> Self {
-        let n = network.len();
-        let (mut masses, mut members) = (vec![0.0; n], vec![0; n]);
-        for (v, &own) in community.iter().enumerate() {
-            masses[own as usize] += mass[v];
-            members[own as usize] += 1;
-        }
-        let (to, touched) = (vec![0.0; n], Vec::new());
-        Self { network, quality, mass, community, masses, members, to, touched }
+    pub(super) fn new(quality: Quality, mass: &'a [f64], community: Vec<u32>) -> Self {
+        let near = Near { to: vec![0.0; mass.len()], communities: Vec::new() };
+        Self::with(quality, mass, community, near)
     }
 
-    /// Moves vertices while any gains by it, beginning in an order by `seed`; returns how many moves there were.
-    /// Those that a move may change are looked at again (Ozaki, Tezuka and Inaba, 2016; Traag et al., 2019).
-    pub(super) fn move_vertices(&mut self, graph: &Graph, seed: u64) -> Result<u64> {
-        let n = self.network.len();
-        let mut queue: VecDeque<u32> = shuffled(n, seed).into();
-        let mut waits = vec![true; n];
-        let mut empty: Vec<u32> =
-            (0..n as u32).filter(|&c| self.members[c as usize] == 0).collect();
-        let (mut moves, mut looks) = (0, 0u32);
-        while let Some(v) = queue.pop_front() {
-            looks = looks.wrapping_add(1);
-            if looks % (1 << 14) == 0 {
-                graph.cancel().check("find communities")?;
-            }
-            if let Some(&later) = queue.get(4) {
-                prefetch_all(bytemuck::cast_slice(first_few(self.network.neighbors(later))));
-            }
-            waits[v as usize] = false;
-            let before = self.community[v as usize];
-            let after = self.best(v, before, &mut empty);
-            if after == before {
-                continue;
-            }
-            moves += 1;
-            self.transfer(v, before, after);
-            if self.members[before as usize] == 0 {
-                empty.push(before);
-            }
-            for &u in self.network.neighbors(v) {
-                let waits = &mut waits[u as usize];
-                if !*waits && self.community[u as usize] != after {
-                    *waits = true;
-                    queue.push_back(u);
+    fn with(quality: Quality, mass: &'a [f64], community: Vec<u32>, near: Near) -> Self {
+        let (mut masses, mut members) = (vec![0.0; mass.len()], vec![0; mass.len()]);
+        for (&own, mass) in community.iter().zip(mass) {
+            masses[own as usize] += mass;
+            members[own as usize] += 1;
+        }
+        Self { quality, mass, community, masses, members, near, empty: 0 }
+    }
+
+    /// Moves vertices while any gains by it; returns how many moves there were. Rounds go over all in an order by
+    /// `seed`, and then over those that a move may have changed (Ozaki, Tezuka and Inaba, 2016; Traag et al., 2019).
+    pub(super) fn move_vertices(&mut self, network: &mut Network<'_>, seed: u64) -> Result<u64> {
+        let n = self.community.len();
+        let (mut now, mut moves, blocks) = (Bits::all(n), 0, network.blocks());
+        while now.any() {
+            let later = Bits::none(n);
+            network.sweep_shuffled(&blocks, seed, &|v| now.has(v), |neighbors| {
+                let v = neighbors.of;
+                now.take_out(v.into());
+                let before = self.community[v as usize];
+                let after = self.best(&neighbors, before);
+                if after == before {
+                    return;
                 }
-            }
+                moves += 1;
+                self.transfer(v, before, after);
+                neighbors.each(|u, _| {
+                    if self.community[u as usize] != after && !now.has(u) {
+                        later.put(u);
+                    }
+                });
+            })?;
+            now = later;
         }
         Ok(moves)
     }
 
-    /// The community in which `v`, now in `own`, is worth most.
+    /// The community in which a vertex, now in `own`, is worth most.
     #[inline]
-    fn best(&mut self, v: u32, own: u32, empty: &mut Vec<u32>) -> u32 {
-        self.weigh(v, |_| true);
-        let mass = self.mass[v as usize] * self.quality.scale;
+    fn best(&mut self, neighbors: &Neighbors<'_>, own: u32) -> u32 {
+        self.near.weigh(neighbors, &self.community, |_| true);
+        let own_mass = self.mass[neighbors.of as usize];
+        let mass = own_mass * self.quality.scale;
         let worth = |to: f64, masses: f64| to - mass * masses;
-        let staying =
-            worth(self.to[own as usize], self.masses[own as usize] - self.mass[v as usize]);
+        let staying = worth(self.near.to[own as usize], self.masses[own as usize] - own_mass);
         let (mut best, mut most) = (own, staying);
-        for &other in &self.touched {
-            let to = std::mem::take(&mut self.to[other as usize]);
+        for &other in &self.near.communities {
+            let to = std::mem::take(&mut self.near.to[other as usize]);
             let worth = worth(to, self.masses[other as usize]);
             // Of several that are worth as much, the first by number.
             if other != own && (worth > most || (worth == most && best != own && other < best)) {
                 (best, most) = (other, worth);
             }
         }
-        if most < 0.0 && self.members[own as usize] > 1 {
-            // By itself it is worth 0.
-            while let Some(community) = empty.pop() {
-                if self.members[community as usize] == 0 {
-                    return community;
-                }
-            }
-        }
-        best
+        // By itself it is worth 0.
+        if most < 0.0 && self.members[own as usize] > 1 { self.without_members() } else { best }
     }
 
-    /// Sums the weights from `v` to each community, of neighbours of which `counts` is true.
-    #[inline(always)]
-    fn weigh(&mut self, v: u32, counts: impl Fn(u32) -> bool) {
-        let Self { network, community, to, touched, .. } = self;
-        touched.clear();
-        network.each(v, |u, weight| {
-            if counts(u) {
-                let other = community[u as usize];
-                let sum = &mut to[other as usize];
-                if *sum == 0.0 {
-                    touched.push(other);
-                }
-                *sum += weight;
-            }
-        });
+    /// A community without members, of which there is one where another has several.
+    fn without_members(&mut self) -> u32 {
+        while self.members[self.empty] > 0 {
+            self.empty = (self.empty + 1) % self.members.len();
+        }
+        self.empty as u32
     }
 
     fn transfer(&mut self, v: u32, before: u32, after: u32) {
@@ -144,37 +142,36 @@ impl<'a> Partition<'a> {
     /// Parts of these communities, each connected: every vertex begins alone, and one that is well connected
     /// to its community joins the part of it where it gains most, if that is well connected, too (Leiden's
     /// refinement, without its random choice).
-    pub(super) fn refined(&self, graph: &Graph) -> Result<Partition<'a>> {
-        let n = self.network.len();
-        let mut parts =
-            Partition::new(self.network, self.quality, self.mass, (0..n as u32).collect());
-        let scale = self.quality.scale;
+    pub(super) fn refined(&mut self, network: &mut Network<'_>) -> Result<Partition<'a>> {
+        let n = self.community.len();
+        let near = std::mem::take(&mut self.near);
+        let mut parts = Partition::with(self.quality, self.mass, (0..n as u32).collect(), near);
+        let (scale, community) = (self.quality.scale, &self.community[..]);
         // The weight from each part to the rest of its community.
         let mut outside = vec![0.0; n];
-        for v in 0..n as u32 {
-            let own = self.community[v as usize];
-            self.network.each(v, |u, weight| {
-                if self.community[u as usize] == own {
-                    outside[v as usize] += weight;
+        network.sweep(|neighbors| {
+            let own = community[neighbors.of as usize];
+            neighbors.each(|u, weight| {
+                if community[u as usize] == own {
+                    outside[neighbors.of as usize] += weight;
                 }
             });
-        }
-        for v in 0..n as u32 {
-            if v % (1 << 16) == 0 {
-                graph.cancel().check("find communities")?;
-            }
-            let own = parts.community[v as usize];
-            let whole = self.masses[self.community[v as usize] as usize];
-            let mass = self.mass[v as usize];
+        })?;
+        network.sweep(|neighbors| {
+            let v = neighbors.of as usize;
+            let own = parts.community[v];
+            let whole = self.masses[community[v] as usize];
+            let mass = self.mass[v];
             let is_well = |to_rest: f64, mass: f64| to_rest >= scale * mass * (whole - mass);
-            if parts.members[own as usize] != 1 || !is_well(outside[v as usize], mass) {
-                continue;
+            if parts.members[own as usize] != 1 || !is_well(outside[v], mass) {
+                return;
             }
-            let community = self.community[v as usize];
-            parts.weigh(v, |u| self.community[u as usize] == community);
+            parts
+                .near
+                .weigh(&neighbors, &parts.community, |u| community[u as usize] == community[v]);
             let (mut best, mut most, mut to_best) = (own, 0.0, 0.0);
-            for &part in &parts.touched {
-                let to = std::mem::take(&mut parts.to[part as usize]);
+            for &part in &parts.near.communities {
+                let to = std::mem::take(&mut parts.near.to[part as usize]);
                 let gain = to - scale * mass * parts.masses[part as usize];
                 let is_more = gain > most || (gain == most && best != own && part < best);
                 if part != own
@@ -185,42 +182,25 @@ impl<'a> Partition<'a> {
                 }
             }
             if best != own {
-                outside[best as usize] += outside[v as usize] - 2.0 * to_best;
-                parts.transfer(v, own, best);
+                outside[best as usize] += outside[v] - 2.0 * to_best;
+                parts.transfer(v as u32, own, best);
             }
-        }
+        })?;
         Ok(parts)
     }
 
-    /// Numbers the communities from 0 in the order of their first vertices; returns how many there are.
-    pub(super) fn renumber(&mut self) -> usize {
-        let mut numbers = vec![u32::MAX; self.network.len()];
-        let (mut masses, mut members) = (Vec::new(), Vec::new());
-        for own in &mut self.community {
-            let before = *own as usize;
-            let number = &mut numbers[before];
-            if *number == u32::MAX {
-                *number = masses.len() as u32;
-                masses.push(self.masses[before]);
-                members.push(self.members[before]);
-            }
-            *own = *number;
+    /// The communities, numbered from 0 in an order by `seed`, and how many they are.
+    pub(super) fn numbered(self, seed: u64) -> (Vec<u32>, usize) {
+        let Self { mut community, members, .. } = self;
+        let mut numbers = members;
+        let count = numbers.iter().filter(|&&members| members > 0).count();
+        let mut order: Vec<u32> = (0..count as u32).collect();
+        shuffle(&mut order, &mut Draws::new(seed));
+        let mut order = order.into_iter();
+        for number in &mut numbers {
+            *number = if *number > 0 { order.next().unwrap_or(0) } else { u32::MAX };
         }
-        (self.masses, self.members) = (masses, members);
-        self.masses.len()
+        community.iter_mut().for_each(|own| *own = numbers[*own as usize]);
+        (community, count)
     }
-}
-
-fn first_few(list: &[u32]) -> &[u32] {
-    &list[..list.len().min(64)]
-}
-
-/// The numbers below `n` in an order by `seed` (Fisher and Yates).
-fn shuffled(n: usize, seed: u64) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..n as u32).collect();
-    let mut draws = Draws::new(seed);
-    for i in (1..n).rev() {
-        order.swap(i, draws.below(i as u64 + 1) as usize);
-    }
-    order
 }

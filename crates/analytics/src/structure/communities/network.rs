@@ -1,363 +1,309 @@
-//! A weighted network without directions in memory: the graph at first, then its communities as vertices.
+//! A weighted network without directions: the graph at first, then its communities as vertices.
+//!
+//! Its lists are visited in the order of vertices, or block after block in an order by seed: where they do not fit the
+//! memory, both read them piece by piece. Those of a graph without weights come from its files, those of a smaller network
+//! from segments, in memory or in a temporary file.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use bytemuck::{Pod, Zeroable};
+use tiergraph_core::{Draws, Error, ErrorKind, Result};
 use tiergraph_format::manifest::Weights;
 use tiergraph_graph::Graph;
-use tiergraph_mem::{Array, Reservation};
+use tiergraph_mem::{Array, MemoryPlan, as_atomic};
 
+use super::segments::Segments;
 use crate::edge_map::{for_each_arc, stored_once};
-use crate::row_map::{ListDegrees, RowMap, Side};
+use crate::row_map::{ListDegrees, RowMap, Side, Wanted, cut};
 
-/// The arcs that a thread aggregates before it takes others.
-const PART_ARCS: u32 = 1 << 15;
+/// Bytes of the lists of a block, with those of its vertices.
+const BLOCK_BYTES: u64 = 1 << 20;
+/// Bytes of a vertex in a block.
+const VERTEX_BYTES: u64 = 12;
 
-/// Neighbours by vertex, with what connects them; what connects a vertex to itself is kept aside.
-pub(super) struct Network {
-    /// Where each list begins; a last entry says where the last list ends.
-    starts: Vec<u32>,
-    targets: Array<u32>,
-    /// Weights of the targets; of no length where all are 1.
-    weights: Array<f64>,
-    /// Twice the weight of each vertex's edges with itself.
-    loops: Vec<f64>,
-    _held: Option<Reservation>,
+/// Neighbours by vertex, with what connects them.
+pub(super) struct Network<'g> {
+    pub(super) graph: &'g Graph,
+    lists: Lists<'g>,
+    vertices: u32,
+    /// How often a place of a vertex in its own list counts.
+    loop_counts: f64,
 }
 
-impl Network {
-    /// The edges of a graph, either way. The caller has reserved [`Network::bytes`].
+enum Lists<'g> {
+    /// The graph's, without weights.
+    OfGraph(RowMap<'g>, &'g ListDegrees),
+    Segments(Segments),
+}
+
+/// A neighbour, and the weight of what connects to it.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct WeightedArc {
+    pub(super) target: u32,
+    /// A float64 in two halves: arcs are 12 bytes.
+    weight: [u32; 2],
+}
+
+impl WeightedArc {
+    #[inline(always)]
+    pub(super) fn new(target: u32, weight: f64) -> Self {
+        let bits = weight.to_bits();
+        Self { target, weight: [bits as u32, (bits >> 32) as u32] }
+    }
+
+    #[inline(always)]
+    pub(super) fn weight(self) -> f64 {
+        f64::from_bits(u64::from(self.weight[0]) | u64::from(self.weight[1]) << 32)
+    }
+}
+
+/// A list of neighbours, some of them perhaps several times.
+#[derive(Clone, Copy)]
+pub(super) enum List<'a> {
+    /// Each of weight 1.
+    Plain(&'a [u32]),
+    Weighted(&'a [WeightedArc]),
+}
+
+/// A vertex and its neighbours.
+pub(super) struct Neighbors<'a> {
+    pub(super) of: u32,
+    list: List<'a>,
+    loop_counts: f64,
+}
+
+impl Neighbors<'_> {
+    /// Calls `visit(neighbour, weight)` for each neighbour but the vertex itself and those that a weight of 0 connects.
+    #[inline(always)]
+    pub(super) fn each(&self, mut visit: impl FnMut(u32, f64)) {
+        self.all(|target, weight| {
+            if target != self.of && weight != 0.0 {
+                visit(target, weight);
+            }
+        });
+    }
+
+    /// Calls `visit(neighbour, weight)` for each neighbour, of which the vertex itself is one with twice the weight of
+    /// its edges with itself.
+    #[inline(always)]
+    pub(super) fn with_loops(&self, mut visit: impl FnMut(u32, f64)) {
+        self.all(|target, weight| {
+            visit(target, if target == self.of { weight * self.loop_counts } else { weight });
+        });
+    }
+
+    #[inline(always)]
+    fn all(&self, mut visit: impl FnMut(u32, f64)) {
+        match self.list {
+            List::Plain(targets) => targets.iter().for_each(|&target| visit(target, 1.0)),
+            List::Weighted(arcs) => arcs.iter().for_each(|arc| visit(arc.target, arc.weight())),
+        }
+    }
+}
+
+impl<'g> Network<'g> {
+    /// The edges of a graph, either way, of the vertices up to the last that has some. The caller has reserved
+    /// [`Network::memory`].
     ///
     /// # Errors
-    /// Lists that do not fit the memory, any error of a pass.
-    pub(super) fn read(graph: &Graph) -> Result<Self> {
-        let mut network = match graph.manifest().weighted {
-            Weights::None => Self::plain(graph)?,
-            _ => Self::weighted(graph)?,
+    /// Weights of 2³² arcs or more, any error of a pass.
+    pub(super) fn read(graph: &'g Graph, degrees: &'g ListDegrees) -> Result<Self> {
+        let memory = graph.memory();
+        let _for_smaller =
+            memory.reserve_if_left(memory.budget().left() / 3, "smaller networks")?;
+        let lists = match graph.manifest().weighted {
+            Weights::None => Lists::OfGraph(RowMap::new(graph, degrees)?, degrees),
+            _ => Lists::Segments(weighted(graph, degrees)?),
         };
-        network.sort(graph)?;
         // An arc from a vertex to itself is listed at both its ends.
-        network.take_loops(if graph.manifest().directed { 1.0 } else { 2.0 });
-        Ok(network)
+        let loop_counts = if graph.manifest().directed { 1.0 } else { 2.0 };
+        Ok(Self { graph, lists, vertices: graph.tiles().vertices() as u32, loop_counts })
     }
 
-    /// Bytes that [`read`](Self::read) takes.
-    pub(super) fn bytes(graph: &Graph) -> u64 {
-        let manifest = graph.manifest();
-        let ends = manifest.arcs * if manifest.directed { 2 } else { 1 };
-        let each = if manifest.weighted == Weights::None { 4 } else { 12 };
-        manifest.vertices * 24 + ends * each
-    }
-
-    fn plain(graph: &Graph) -> Result<Self> {
-        let degrees = ListDegrees::read(graph, Side::Both)?;
-        let (starts, targets) = RowMap::take_whole(graph, &degrees)?;
-        let loops = vec![0.0; graph.vertices()];
-        Ok(Self { starts, targets, weights: Array::default(), loops, _held: None })
-    }
-
-    fn weighted(graph: &Graph) -> Result<Self> {
-        let degrees = ListDegrees::read(graph, Side::Both)?;
-        let mut starts = Vec::with_capacity(graph.vertices() + 1);
-        let mut end = 0u64;
-        for v in 0..graph.vertices() as u32 {
-            starts.push(end as u32);
-            end += degrees.all(v);
-        }
-        starts.push(u32::try_from(end).map_err(|_| too_many(graph))?);
-        let mut targets = Array::<u32>::zeroed(end as usize)?;
-        let weights = Array::<AtomicU64>::zeroed(end as usize)?;
-        let next: Vec<AtomicU32> = starts.iter().map(|&start| AtomicU32::new(start)).collect();
-        let slots = targets.as_atomic();
-        let put = |v: u32, target: u32, weight: f64| {
-            let at = next[v as usize].fetch_add(1, Ordering::Relaxed) as usize;
-            if let Some((slot, own)) = slots.get(at).zip(weights.get(at)) {
-                slot.store(target, Ordering::Relaxed);
-                own.store(weight.to_bits(), Ordering::Relaxed);
-            }
-        };
-        let (directed, tiles) = (graph.manifest().directed, graph.tiles().is_stored());
-        // Of an undirected graph's raw blocks, a row is a whole list.
-        let whole = !tiles && !directed;
-        let once = stored_once(graph);
-        for_each_arc(
-            graph,
-            &graph.tiles().select(|_| true),
-            |_| (),
-            |(), arcs| {
-                arcs.rows(|row, arcs| {
-                    arcs.weighted(|column, weight| {
-                        put(row, column, weight);
-                        if !whole && (directed || (once && row != column)) {
-                            put(column, row, weight);
-                        }
-                    });
-                });
-            },
-            |()| Ok(()),
-        )?;
-        Ok(Self {
-            weights: Array::from_fn(graph.thread_pool(), end as usize, |i| {
-                f64::from_bits(weights[i].load(Ordering::Relaxed))
-            })?,
-            starts,
-            targets,
-            loops: vec![0.0; graph.vertices()],
-            _held: None,
+    /// The least memory of [`read`](Self::read), and of what visits lists.
+    ///
+    /// # Errors
+    /// Those of [`RowMap::memory`].
+    pub(super) fn memory(graph: &Graph) -> Result<MemoryPlan> {
+        let arcs = RowMap::arcs(graph, Side::Both);
+        let longest = RowMap::longest(graph, Side::Both)?;
+        let arc_bytes = size_of::<WeightedArc>() as u64;
+        let plan = RowMap::memory(graph, Side::Both)?
+            .and("the lists of a block", (BLOCK_BYTES / 4).max(longest) * arc_bytes);
+        Ok(match graph.manifest().weighted {
+            Weights::None => plan,
+            _ => plan.and("all neighbours and weights", Segments::bytes(graph.vertices(), arcs)),
         })
     }
 
-    /// Puts every list in order, so that nothing depends on the order in which arcs came.
-    fn sort(&mut self, graph: &Graph) -> Result<()> {
-        let starts = &self.starts;
-        let each = 1 << 12;
-        let vertices = (starts.len() - 1) as u32;
-        let parts: Vec<Range<u32>> = (0..vertices)
-            .step_by(each)
-            .map(|begin| begin..vertices.min(begin + each as u32))
-            .collect();
-        let arcs =
-            |part: &Range<u32>| (starts[part.end as usize] - starts[part.start as usize]) as usize;
-        let is_weighted = !self.weights.is_empty();
-        let weights = |part: &Range<u32>| if is_weighted { arcs(part) } else { 0 };
-        let lists =
-            split(&mut self.targets, &parts, arcs).zip(split(&mut self.weights, &parts, weights));
-        graph.thread_pool().share(lists, |_, lists| {
-            let mut sorted = Vec::new();
-            for ((part, targets), (_, weights)) in lists {
-                let first = starts[part.start as usize];
-                for v in part {
-                    let own = (starts[v as usize] - first) as usize
-                        ..(starts[v as usize + 1] - first) as usize;
-                    if !is_weighted {
-                        targets[own].sort_unstable();
-                        continue;
-                    }
-                    sorted.clear();
-                    sorted.extend(own.clone().map(|i| (targets[i], weights[i].to_bits())));
-                    sorted.sort_unstable();
-                    for (i, &(target, weight)) in own.zip(&sorted) {
-                        (targets[i], weights[i]) = (target, f64::from_bits(weight));
-                    }
-                }
-            }
-        })?;
-        Ok(())
-    }
-
-    /// Cuts communities into their connected pieces, and numbers these from 0.
-    pub(super) fn cut(&self, community: &mut [u32]) {
-        let mut pieces = vec![u32::MAX; community.len()];
-        let (mut count, mut found) = (0, Vec::new());
-        for start in 0..community.len() as u32 {
-            if pieces[start as usize] != u32::MAX {
-                continue;
-            }
-            pieces[start as usize] = count;
-            found.push(start);
-            while let Some(v) = found.pop() {
-                self.each(v, |u, weight| {
-                    let piece = &mut pieces[u as usize];
-                    let is_same = community[u as usize] == community[v as usize];
-                    if *piece == u32::MAX && is_same && weight > 0.0 {
-                        *piece = count;
-                        found.push(u);
-                    }
-                });
-            }
-            count += 1;
-        }
-        community.copy_from_slice(&pieces);
-    }
-
-    /// Takes edges of vertices with themselves out of the lists; each place of one counts so many times.
-    fn take_loops(&mut self, times: f64) {
-        let (mut end, mut begin) = (0, 0);
-        for v in 0..self.len() {
-            let list = begin..self.starts[v + 1] as usize;
-            begin = list.end;
-            for i in list {
-                if self.targets[i] == v as u32 {
-                    self.loops[v] += self.weight(i) * times;
-                    continue;
-                }
-                self.targets[end] = self.targets[i];
-                if !self.weights.is_empty() {
-                    self.weights[end] = self.weights[i];
-                }
-                end += 1;
-            }
-            self.starts[v + 1] = end as u32;
-        }
+    /// A network of these lists, without edges of vertices with themselves.
+    pub(super) fn of(graph: &'g Graph, vertices: u32, segments: Segments) -> Self {
+        Self { graph, lists: Lists::Segments(segments), vertices, loop_counts: 1.0 }
     }
 
     /// The number of vertices.
     pub(super) fn len(&self) -> usize {
-        self.starts.len() - 1
+        self.vertices as usize
     }
 
-    #[inline(always)]
-    fn range(&self, v: u32) -> Range<usize> {
-        self.starts[v as usize] as usize..self.starts[v as usize + 1] as usize
+    /// Whether all weights are 1.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.lists, Lists::OfGraph(..))
     }
 
-    #[inline(always)]
-    fn weight(&self, i: usize) -> f64 {
-        if self.weights.is_empty() { 1.0 } else { self.weights[i] }
-    }
-
-    /// The neighbours of `v`, some of them perhaps several times.
-    #[inline(always)]
-    pub(super) fn neighbors(&self, v: u32) -> &[u32] {
-        &self.targets[self.range(v)]
-    }
-
-    /// Calls `visit(neighbour, weight)` for each neighbour of `v` but itself.
-    #[inline(always)]
-    pub(super) fn each(&self, v: u32, mut visit: impl FnMut(u32, f64)) {
-        let range = self.range(v);
-        let targets = &self.targets[range.clone()];
-        if self.weights.is_empty() {
-            targets.iter().for_each(|&target| visit(target, 1.0));
-            return;
+    /// The length of each list.
+    pub(super) fn lengths(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match &self.lists {
+            Lists::OfGraph(_, degrees) => Box::new((0..self.vertices).map(|v| degrees.all(v))),
+            Lists::Segments(segments) => Box::new(segments.lengths()),
         }
-        targets
-            .iter()
-            .zip(&self.weights[range])
-            .for_each(|(&target, &weight)| visit(target, weight));
     }
 
-    /// The weight of all edges of `v`, those with itself twice.
-    pub(super) fn strength(&self, v: u32) -> f64 {
-        let mut sum = self.loops[v as usize];
-        self.each(v, |_, weight| sum += weight);
-        sum
-    }
-
-    /// The weight of edges inside communities, each in both directions.
-    pub(super) fn inside(&self, community: &[u32]) -> f64 {
-        let mut sum = 0.0;
-        for v in 0..self.len() as u32 {
-            sum += self.loops[v as usize];
-            let own = community[v as usize];
-            self.each(v, |u, weight| {
-                if community[u as usize] == own {
-                    sum += weight;
-                }
-            });
-        }
-        sum
-    }
-
-    /// The network whose vertices are the communities, numbered from 0 to `count`.
+    /// Calls `visit` with every vertex, from the first to the last.
     ///
     /// # Errors
-    /// [`ErrorKind::Budget`] where it does not fit the memory beside this one.
-    pub(super) fn aggregate(&self, graph: &Graph, community: &[u32], count: usize) -> Result<Self> {
-        // The vertices by community.
-        let mut firsts = vec![0u32; count + 1];
-        community.iter().for_each(|&own| firsts[own as usize + 1] += 1);
-        (0..count).for_each(|i| firsts[i + 1] += firsts[i]);
-        let mut members = vec![0u32; community.len()];
-        let mut next = firsts.clone();
-        for (v, &own) in community.iter().enumerate() {
-            members[next[own as usize] as usize] = v as u32;
-            next[own as usize] += 1;
-        }
-        let of = |c: u32| &members[firsts[c as usize] as usize..firsts[c as usize + 1] as usize];
-        let parts = self.parts(count as u32, of);
-        let threads = graph.thread_pool();
-        let mut lengths = vec![0u32; count];
-        threads.share(split(&mut lengths, &parts, |part| part.len()), |_, parts| {
-            let mut seen = vec![u32::MAX; count];
-            for (part, lengths) in parts {
-                for (c, length) in part.zip(lengths) {
-                    seen[c as usize] = c;
-                    for &v in of(c) {
-                        for &u in self.neighbors(v) {
-                            let other = &mut seen[community[u as usize] as usize];
-                            *length += u32::from(*other != c);
-                            *other = c;
-                        }
-                    }
-                }
-            }
-        })?;
-        let mut starts = Vec::with_capacity(count + 1);
-        starts.push(0u32);
-        lengths.iter().for_each(|&length| starts.push(starts[starts.len() - 1] + length));
-        let arcs = starts[count] as usize;
-        let bytes = count as u64 * 24 + arcs as u64 * 12;
-        let held = graph.memory().reserve(bytes, "the communities as a network")?;
-        let (mut targets, mut weights) = (Array::zeroed(arcs)?, Array::zeroed(arcs)?);
-        let mut loops = vec![0.0; count];
-        let arcs_of =
-            |part: &Range<u32>| (starts[part.end as usize] - starts[part.start as usize]) as usize;
-        let outputs = split(&mut targets, &parts, arcs_of)
-            .zip(split(&mut weights, &parts, arcs_of))
-            .zip(split(&mut loops, &parts, |part| part.len()));
-        threads.share(outputs, |_, outputs| {
-            let (mut sums, mut touched) = (vec![0.0; count], Vec::new());
-            let mut seen = vec![u32::MAX; count];
-            for (((part, targets), (_, weights)), (_, loops)) in outputs {
-                let mut at = 0;
-                for (c, own) in part.zip(loops) {
-                    touched.clear();
-                    let mut inside = 0.0;
-                    for &v in of(c) {
-                        inside += self.loops[v as usize];
-                        self.each(v, |u, weight| {
-                            let other = community[u as usize];
-                            if other == c {
-                                inside += weight;
-                                return;
-                            }
-                            if seen[other as usize] != c {
-                                seen[other as usize] = c;
-                                touched.push(other);
-                            }
-                            sums[other as usize] += weight;
-                        });
-                    }
-                    *own = inside;
-                    for &other in &touched {
-                        targets[at] = other;
-                        weights[at] = std::mem::take(&mut sums[other as usize]);
-                        at += 1;
-                    }
-                }
-            }
-        })?;
-        Ok(Self { starts, targets, weights, loops, _held: Some(held) })
+    /// Those of a pass; a run that was cancelled.
+    pub(super) fn sweep(&mut self, visit: impl FnMut(Neighbors<'_>)) -> Result<()> {
+        self.sweep_of(&|_| true, visit)
     }
 
-    /// The communities as ranges of about as many arcs each.
-    fn parts<'a>(&self, count: u32, of: impl Fn(u32) -> &'a [u32]) -> Vec<Range<u32>> {
-        let (mut parts, mut begin, mut arcs) = (Vec::new(), 0, 0);
-        for c in 0..count {
-            arcs += of(c).iter().map(|&v| self.range(v).len() as u32 + 4).sum::<u32>();
-            if arcs > PART_ARCS || c + 1 == count {
-                parts.push(begin..c + 1);
-                (begin, arcs) = (c + 1, 0);
+    /// As [`sweep`](Self::sweep), with the vertices that are `wanted`.
+    ///
+    /// # Errors
+    /// Those of [`sweep`](Self::sweep).
+    pub(super) fn sweep_of(
+        &mut self,
+        wanted: &Wanted<'_>,
+        mut visit: impl FnMut(Neighbors<'_>),
+    ) -> Result<()> {
+        let Self { vertices, loop_counts, .. } = *self;
+        if let Lists::OfGraph(lists, _) = &mut self.lists {
+            return lists.in_order(&|v| v < vertices && wanted(v), |v, targets| {
+                visit(Neighbors { of: v, list: List::Plain(targets), loop_counts });
+            });
+        }
+        let mut own = Vec::new();
+        for block in self.blocks() {
+            own.clear();
+            own.extend(block.clone().filter(|&v| wanted(v)));
+            self.visit(&block, &own, wanted, &mut visit)?;
+        }
+        Ok(())
+    }
+
+    /// The vertices in blocks, whose lists are in memory at a time. They are the same in any memory.
+    pub(super) fn blocks(&self) -> Vec<Range<u32>> {
+        cut(self.lengths(), VERTEX_BYTES, BLOCK_BYTES)
+    }
+
+    /// Calls `visit` with the vertices that are `wanted`, block after block in an order by `seed`, as the vertices of a
+    /// block are. What is wanted changes by a vertex's own visit alone.
+    ///
+    /// # Errors
+    /// Those of [`sweep`](Self::sweep).
+    pub(super) fn sweep_shuffled(
+        &mut self,
+        blocks: &[Range<u32>],
+        seed: u64,
+        wanted: &Wanted<'_>,
+        mut visit: impl FnMut(Neighbors<'_>),
+    ) -> Result<()> {
+        let (mut draws, mut own) = (Draws::new(seed), Vec::new());
+        let mut order: Vec<u32> = (0..blocks.len() as u32).collect();
+        shuffle(&mut order, &mut draws);
+        for number in order {
+            let block = &blocks[number as usize];
+            own.clear();
+            own.extend(block.clone().filter(|&v| wanted(v)));
+            shuffle(&mut own, &mut draws);
+            self.visit(block, &own, wanted, &mut visit)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with the `vertices` of a block that are wanted.
+    fn visit(
+        &mut self,
+        block: &Range<u32>,
+        vertices: &[u32],
+        wanted: &Wanted<'_>,
+        mut visit: impl FnMut(Neighbors<'_>),
+    ) -> Result<()> {
+        if vertices.is_empty() {
+            return Ok(());
+        }
+        self.graph.cancel().check("find communities")?;
+        let loop_counts = self.loop_counts;
+        match &mut self.lists {
+            Lists::OfGraph(lists, _) => {
+                let lists = lists.lists_of(block, wanted)?;
+                for &v in vertices {
+                    visit(Neighbors { of: v, list: List::Plain(lists.of(v)), loop_counts });
+                }
+            }
+            Lists::Segments(segments) => {
+                let pieces = segments.pieces(block)?;
+                for &v in vertices {
+                    visit(Neighbors { of: v, list: pieces.list(v), loop_counts });
+                }
             }
         }
-        parts
+        Ok(())
     }
 }
 
-/// `values` cut into as many for each part as `len` says, with the part.
-fn split<'a, T: Send>(
-    values: &'a mut [T],
-    parts: &'a [Range<u32>],
-    len: impl Fn(&Range<u32>) -> usize + Send + 'a,
-) -> impl Iterator<Item = (Range<u32>, &'a mut [T])> + Send + 'a {
-    let mut rest = values;
-    parts.iter().map(move |part| {
-        let (own, after) = std::mem::take(&mut rest).split_at_mut(len(part));
-        rest = after;
-        (part.clone(), own)
-    })
+/// Brings `values` into a random order (Fisher and Yates).
+pub(super) fn shuffle(values: &mut [u32], draws: &mut Draws) {
+    for i in (1..values.len()).rev() {
+        values.swap(i, draws.below(i as u64 + 1) as usize);
+    }
+}
+
+/// The edges of a graph with weights, either way. Lists are in order, so that nothing depends on the order in which
+/// arcs came.
+fn weighted(graph: &Graph, degrees: &ListDegrees) -> Result<Segments> {
+    let vertices = graph.tiles().vertices() as u32;
+    let mut starts = Vec::with_capacity(vertices as usize + 1);
+    let mut end = 0u64;
+    for v in 0..vertices {
+        starts.push(end as u32);
+        end += degrees.all(v);
+    }
+    starts.push(u32::try_from(end).map_err(|_| too_many(graph))?);
+    let mut arcs = Array::<WeightedArc>::zeroed(end as usize)?;
+    let next: Vec<AtomicU32> = starts.iter().map(|&start| AtomicU32::new(start)).collect();
+    let slots = as_atomic(bytemuck::cast_slice_mut(&mut arcs)).as_chunks::<3>().0;
+    let put = |v: u32, target: u32, weight: f64| {
+        let at = next[v as usize].fetch_add(1, Ordering::Relaxed) as usize;
+        if let Some(slot) = slots.get(at) {
+            let words: [u32; 3] = bytemuck::cast(WeightedArc::new(target, weight));
+            slot.iter().zip(words).for_each(|(slot, word)| slot.store(word, Ordering::Relaxed));
+        }
+    };
+    let (directed, tiles) = (graph.manifest().directed, graph.tiles().is_stored());
+    // Of an undirected graph's raw blocks, a row is a whole list.
+    let whole = !tiles && !directed;
+    let once = stored_once(graph);
+    for_each_arc(
+        graph,
+        &graph.tiles().select(|_| true),
+        |_| (),
+        |(), arcs| {
+            arcs.rows(|row, arcs| {
+                arcs.weighted(|column, weight| {
+                    put(row, column, weight);
+                    if !whole && (directed || (once && row != column)) {
+                        put(column, row, weight);
+                    }
+                });
+            });
+        },
+        |()| Ok(()),
+    )?;
+    drop(next);
+    Segments::whole(graph, starts, arcs)
 }
 
 fn too_many(graph: &Graph) -> Error {

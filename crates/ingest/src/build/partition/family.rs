@@ -9,7 +9,7 @@ use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 use super::records::{Record, Records};
 use super::strips::Bucket;
 use crate::build::ahead::{Ahead, Spares};
-use crate::build::temporary::TemporaryFile;
+use tiergraph_io::temporary::TemporaryFile;
 
 /// The end of an edge that is the row of its arc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

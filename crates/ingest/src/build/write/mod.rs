@@ -20,7 +20,6 @@ use tiergraph_mem::Reservation;
 
 use crate::build::array::Array;
 use crate::build::commit::{Encoded, Written};
-use crate::build::direct::DirectFile;
 use crate::build::graph::Graph;
 use crate::build::input::Input;
 use crate::build::options::Duplicates;
@@ -35,6 +34,7 @@ use from_tiles::FromTiles;
 use from_tiles::segments::Segments;
 use lists::{ArcCounts, ListsEncode, ListsSink, ListsWriter};
 use sort::Stage;
+use tiergraph_io::temporary::PagesFile;
 use tiles::{TilesEncode, TilesSink, tile_shares};
 
 /// The most bytes of chunks that a thread reads ahead: those of a bucket come while the one before is sorted.
@@ -201,7 +201,7 @@ impl<'a> Planned<'a> {
             words.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>()
         });
         self.graph.flat("tiles.index", words.collect::<Vec<_>>())?;
-        let files = file.paths().map(DirectFile::open).collect::<Result<_>>()?;
+        let files = file.paths().map(PagesFile::open).collect::<Result<_>>()?;
         let memory = self.graph.budget.limit();
         let segments = Segments::new(files, self.graph.tile_options, index, memory);
         self.segments = Some(Arc::new(segments));

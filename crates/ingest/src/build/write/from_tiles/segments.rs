@@ -10,7 +10,7 @@ use tiergraph_mem::{AlignedBuf, PAGE_BYTES};
 
 use super::arcs::Ends;
 use crate::build::ahead::{Ahead, Spares};
-use crate::build::direct::DirectFile;
+use tiergraph_io::temporary::PagesFile;
 
 /// Spans that are read ahead of the one that is decoded.
 const AHEAD: usize = 6;
@@ -23,7 +23,7 @@ const SPAN_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Segments {
     /// The file, or one for each stripe.
-    files: Vec<DirectFile>,
+    files: Vec<PagesFile>,
     pub(super) kernel: Kernel,
     index: Vec<TilesIndex>,
     /// The first segment of each strip that has one, then the number of segments.
@@ -84,7 +84,7 @@ impl Wanted {
 impl Segments {
     /// The tiles in `files`, of which `index` has every segment, for readers that have `memory` bytes.
     pub(crate) fn new(
-        files: Vec<DirectFile>,
+        files: Vec<PagesFile>,
         options: TileOptions,
         index: Vec<TilesIndex>,
         memory: u64,

@@ -1,10 +1,12 @@
 //! Temporary files that never stay in the page cache.
 //!
-//! They are unlinked at once, so that not even a killed build leaves them behind. What was read and is not needed
+//! They are unlinked at once, so that not even a killed process leaves them behind. What was read and is not needed
 //! any more is written over: a build's arcs take the places of the edges that they come from.
 //!
 //! Where a file system tells the device of free space (`discard`), freeing a file takes a second for
 //! every few hundred MB, so a thread of its own closes it.
+
+mod direct;
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,17 +15,44 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tiergraph_core::{Error, Result};
 
-use super::direct::DirectFile;
-use super::scratch::Held;
+pub use direct::PagesFile;
 
 /// Free places that are looked at before the file grows: those that were freed last.
 const LOOKED_AT: usize = 16;
 
+/// Bytes in temporary files: now, and the most so far.
+#[derive(Debug, Default)]
+pub struct Held {
+    now: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Held {
+    fn add(&self, bytes: u64) {
+        let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.most.fetch_max(now, Ordering::Relaxed);
+    }
+
+    fn remove(&self, bytes: u64) {
+        self.now.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes now.
+    pub fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes so far.
+    pub fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
+}
+
 /// A file that is written and read in pieces, and that is gone when it is dropped.
 #[derive(Debug)]
-pub(crate) struct TemporaryFile {
+pub struct TemporaryFile {
     /// `None` only while it is dropped.
-    file: Option<DirectFile>,
+    file: Option<PagesFile>,
     end: AtomicU64,
     /// Places that may be written again.
     free: Mutex<Vec<Range<u64>>>,
@@ -32,22 +61,29 @@ pub(crate) struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    pub(crate) fn create(path: &Path) -> Result<Self> {
-        let file = DirectFile::create(path)?;
+    /// Creates it at `path`, which must not be there and is not there afterwards.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) where the system refuses.
+    pub fn create(path: &Path) -> Result<Self> {
+        let file = PagesFile::create(path)?;
         std::fs::remove_file(path).map_err(|e| Error::io("remove", path.display(), e))?;
         let (end, free) = (AtomicU64::new(0), Mutex::default());
         Ok(Self { file: Some(file), end, free, held: None })
     }
 
     /// Counts the file's bytes in `held`, from the first on.
-    pub(super) fn counted(mut self, held: Arc<Held>) -> Self {
+    pub fn counted(mut self, held: Arc<Held>) -> Self {
         self.held = Some(held);
         self
     }
 
     /// Writes whole pages from an aligned buffer, where there is a free place or else at the end; returns their
     /// byte offset in the file.
-    pub(crate) fn append(&self, pages: &[u8]) -> Result<u64> {
+    ///
+    /// # Errors
+    /// Those of the system, such as a full disk.
+    pub fn append(&self, pages: &[u8]) -> Result<u64> {
         let bytes = pages.len() as u64;
         let (offset, grows) = match self.take_free(bytes) {
             Some(offset) => (offset, false),
@@ -74,7 +110,7 @@ impl TemporaryFile {
     }
 
     /// Lets what was appended be written over.
-    pub(crate) fn release(&self, place: Range<u64>) {
+    pub fn release(&self, place: Range<u64>) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         match free.last_mut() {
             Some(last) if last.end == place.start => last.end = place.end,
@@ -83,7 +119,10 @@ impl TemporaryFile {
     }
 
     /// Reads whole pages into an aligned buffer.
-    pub(crate) fn read(&self, pages: &mut [u8], offset: u64) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the system, and pages behind the file's end.
+    pub fn read(&self, pages: &mut [u8], offset: u64) -> Result<()> {
         self.file.as_ref().map_or(Ok(()), |file| file.read(pages, offset))
     }
 }

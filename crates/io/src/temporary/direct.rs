@@ -15,15 +15,18 @@ const ADVICE_BYTES: u64 = 16 << 20;
 
 /// A file that is read and written in whole pages, from and to aligned buffers.
 #[derive(Debug)]
-pub(crate) struct DirectFile {
+pub struct PagesFile {
     file: File,
     path: PathBuf,
     direct: bool,
 }
 
-impl DirectFile {
+impl PagesFile {
     /// Creates the file `path`, which must not be there.
-    pub(crate) fn create(path: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) where the system refuses.
+    pub fn create(path: &Path) -> Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
         let again = || {
@@ -34,7 +37,10 @@ impl DirectFile {
     }
 
     /// Opens the file `path` for reading.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) where the system refuses.
+    pub fn open(path: &Path) -> Result<Self> {
         let mut options = OpenOptions::new();
         Self::with(options.read(true), path, || {})
             .map_err(|e| Error::io("open", path.display(), e))
@@ -51,7 +57,10 @@ impl DirectFile {
     }
 
     /// Writes whole pages at byte `offset`.
-    pub(crate) fn write(&self, pages: &[u8], offset: u64) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) where the system refuses.
+    pub fn write(&self, pages: &[u8], offset: u64) -> Result<()> {
         debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
         let io = |e| Error::io("write", self.path.display(), e);
         self.file.write_all_at(pages, offset).map_err(io)?;
@@ -63,7 +72,10 @@ impl DirectFile {
     }
 
     /// Reads whole pages from byte `offset` on.
-    pub(crate) fn read(&self, pages: &mut [u8], offset: u64) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`](tiergraph_core::ErrorKind::Io) where the system refuses, or the file ends before.
+    pub fn read(&self, pages: &mut [u8], offset: u64) -> Result<()> {
         debug_assert!(pages.len().is_multiple_of(PAGE_BYTES));
         let io = |e| Error::io("read", self.path.display(), e);
         self.file.read_exact_at(pages, offset).map_err(io)?;
