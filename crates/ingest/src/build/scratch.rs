@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,15 +31,10 @@ const SURE: f64 = 0.8;
 /// The time between reports of what temporary files hold.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// The number that the next build of this process gets.
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
-
 /// The temporary file of a build, and a count of the bytes in it.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     folder: PathBuf,
-    /// The file's name, by which builds do not meet.
-    name: String,
     file: Mutex<Option<Arc<TemporaryFile>>>,
     held: Arc<Held>,
     expected: AtomicU64,
@@ -72,11 +66,9 @@ impl Scratch {
                 .expected("a folder that is there")
                 .hint("`--scratch DIR` names one"));
         }
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".tiergraph-{}-{number}", process::id());
         let (held, expected) = (Arc::default(), AtomicU64::new(0));
         let (file, shown) = (Mutex::default(), Mutex::default());
-        Ok(Self { folder, name, file, held, expected, shown })
+        Ok(Self { folder, file, held, expected, shown })
     }
 
     /// The temporary file, which the first call creates.
@@ -85,7 +77,7 @@ impl Scratch {
         if let Some(file) = &*file {
             return Ok(Arc::clone(file));
         }
-        let created = TemporaryFile::create(&self.folder.join(&self.name))?;
+        let created = TemporaryFile::create_in(&self.folder)?;
         Ok(Arc::clone(file.insert(Arc::new(created.counted(Arc::clone(&self.held))))))
     }
 

@@ -20,6 +20,9 @@ pub use direct::PagesFile;
 /// Free places that are looked at before the file grows: those that were freed last.
 const LOOKED_AT: usize = 16;
 
+/// The number that the next file of this process gets.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
 /// Bytes in temporary files: now, and the most so far.
 #[derive(Debug, Default)]
 pub struct Held {
@@ -61,6 +64,15 @@ pub struct TemporaryFile {
 }
 
 impl TemporaryFile {
+    /// Creates one in `folder`, by a name of which there is one.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn create_in(folder: &Path) -> Result<Self> {
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Self::create(&folder.join(format!(".tiergraph-{}-{number}", std::process::id())))
+    }
+
     /// Creates it at `path`, which must not be there and is not there afterwards.
     ///
     /// # Errors

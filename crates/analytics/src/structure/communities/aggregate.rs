@@ -17,6 +17,9 @@ use super::segments::{ARC_BYTES, Segments, groups, split};
 /// The least memory for neighbours.
 pub(super) const LEAST_BYTES: u64 = 1 << 20;
 
+/// The most memory for neighbours where a sweep reads nothing: new memory takes longer than another sweep.
+const MOST_IN_MEMORY: u64 = 64 << 20;
+
 /// Communities whose lists a thread makes before it takes others.
 const EACH: u32 = 1 << 8;
 
@@ -24,9 +27,12 @@ const EACH: u32 = 1 << 8;
 trait Slot: Zeroable + Copy + Send + Sync {
     /// Bytes that one takes, with those that sorting takes.
     const BYTES: u64;
+    /// Whether [`combine`](Self::combine) uses sums.
+    const HAS_SUMS: bool;
 
-    /// Sorts by target; so that sums of weights are the same in any part, equal ones stay in order where these differ.
-    fn sort(slots: &mut [Self]);
+    /// Brings equal targets together, ascending, and adds up their weights in the order in which they came, where slots have
+    /// weights: `sums`, if there is memory for them, has a 0 for each community. Returns how many slots stay.
+    fn combine(slots: &mut [Self], sums: Option<&mut [f64]>) -> usize;
 
     fn of(target: u32, weight: f64) -> Self;
     fn target(self) -> u32;
@@ -35,9 +41,11 @@ trait Slot: Zeroable + Copy + Send + Sync {
 
 impl Slot for u32 {
     const BYTES: u64 = 4;
+    const HAS_SUMS: bool = false;
 
-    fn sort(slots: &mut [Self]) {
+    fn combine(slots: &mut [Self], _: Option<&mut [f64]>) -> usize {
         slots.sort_unstable();
+        slots.len()
     }
 
     #[inline(always)]
@@ -58,9 +66,38 @@ impl Slot for u32 {
 
 impl Slot for WeightedArc {
     const BYTES: u64 = ARC_BYTES * 3 / 2;
+    const HAS_SUMS: bool = true;
 
-    fn sort(slots: &mut [Self]) {
-        slots.sort_by_key(|slot| slot.target);
+    fn combine(slots: &mut [Self], sums: Option<&mut [f64]>) -> usize {
+        let mut kept = 0;
+        let Some(sums) = sums else {
+            slots.sort_by_key(|slot| slot.target);
+            for i in 0..slots.len() {
+                let slot = slots[i];
+                if kept > 0 && slots[kept - 1].target == slot.target {
+                    slots[kept - 1] =
+                        Self::new(slot.target, slots[kept - 1].weight() + slot.weight());
+                } else {
+                    slots[kept] = slot;
+                    kept += 1;
+                }
+            }
+            return kept;
+        };
+        for i in 0..slots.len() {
+            let slot = slots[i];
+            let sum = &mut sums[slot.target as usize];
+            if *sum == 0.0 {
+                slots[kept] = slot;
+                kept += 1;
+            }
+            *sum += slot.weight();
+        }
+        slots[..kept].sort_unstable_by_key(|slot| slot.target);
+        for slot in &mut slots[..kept] {
+            *slot = Self::new(slot.target, std::mem::take(&mut sums[slot.target as usize]));
+        }
+        kept
     }
 
     #[inline(always)]
@@ -112,38 +149,47 @@ impl<'g> Network<'g> {
         let each = S::BYTES + ARC_BYTES;
         let memory = self.graph.memory();
         let left = memory.budget().left();
-        let more = (all * each).min(left / 4).saturating_sub(LEAST_BYTES);
+        let most = if self.is_in_memory() { MOST_IN_MEMORY.min(left / 4) } else { left / 4 };
+        let more = (all * each).min(most).saturating_sub(LEAST_BYTES);
         let held = memory.reserve_if_left(more, "neighbours of communities")?;
         let room = LEAST_BYTES + if held.is_some() { more } else { 0 };
         let most = (room / each).min(u64::from(u32::MAX) - 1) as u32;
-        let mut slots = Array::<S>::zeroed(all.min(most.into()) as usize)?;
-        let mut segments = Segments::that_leave(left / 3);
-        for part in cut(&lengths, most) {
+        let sums = if S::HAS_SUMS { self.graph.thread_pool().size() * count * 8 } else { 0 };
+        let sums = memory.reserve_if_left(sums as u64, "sums of communities")?;
+        let slots = Array::<S>::zeroed(all.min(most.into()) as usize)?;
+        let (parts, made) = (cut(&lengths, most), Segments::that_leave(left / 3));
+        let mut lists = Aggregation { community, lengths, slots, has_sums: sums.is_some(), made };
+        for part in parts {
             match part {
-                Part::Several(part) => {
-                    self.several(community, part, &lengths, &mut slots, &mut segments)?;
-                }
-                Part::Large(large) => self.large(community, large, count, &mut segments)?,
+                Part::Several(part) => lists.several(self, part)?,
+                Part::Large(large) => lists.large(self, large)?,
             }
         }
-        Ok(segments)
+        Ok(lists.made)
     }
+}
 
+/// The lists of communities while they are made.
+struct Aggregation<'a, S> {
+    community: &'a [u32],
+    /// At most so many neighbours have the members of each community.
+    lengths: Vec<u32>,
+    slots: Array<S>,
+    /// Whether there is memory for a sum for each community and thread.
+    has_sums: bool,
+    made: Segments,
+}
+
+impl<S: Slot> Aggregation<'_, S> {
     /// Makes the lists of the communities of `part`.
-    fn several<S: Slot>(
-        &mut self,
-        community: &[u32],
-        part: Range<u32>,
-        lengths: &[u32],
-        slots: &mut Array<S>,
-        segments: &mut Segments,
-    ) -> Result<()> {
+    fn several(&mut self, network: &mut Network<'_>, part: Range<u32>) -> Result<()> {
+        let Self { community, lengths, slots, has_sums, made } = self;
         let own = &lengths[part.start as usize..part.end as usize];
         let mut starts = Vec::with_capacity(own.len() + 1);
         starts.push(0u32);
         own.iter().for_each(|length| starts.push(starts[starts.len() - 1] + length));
         let mut ends = starts[..own.len()].to_vec();
-        self.sweep_of(&|v| part.contains(&community[v as usize]), |neighbors| {
+        network.sweep_of(&|v| part.contains(&community[v as usize]), |neighbors| {
             let own = community[neighbors.of as usize];
             let end = &mut ends[(own - part.start) as usize];
             neighbors.each(|u, weight| {
@@ -154,26 +200,30 @@ impl<'g> Network<'g> {
                 }
             });
         })?;
-        let threads = self.graph.thread_pool();
+        let threads = network.graph.thread_pool();
         let groups = groups(0..own.len() as u32, EACH);
         let in_slots = |group: &Range<u32>| {
             (starts[group.end as usize] - starts[group.start as usize]) as usize
         };
         let mut distinct = vec![0u32; own.len()];
         let counts = split(&mut distinct, &groups, ExactSizeIterator::len);
-        threads.share(split(slots, &groups, in_slots).zip(counts), |_, groups| {
-            for ((group, slots), (_, distinct)) in groups {
+        let places = split(&mut ends, &groups, ExactSizeIterator::len).zip(counts);
+        threads.share(split(slots, &groups, in_slots).zip(places), |_, groups| {
+            let mut sums = has_sums.then(|| vec![0.0; lengths.len()]);
+            for ((group, slots), ((_, ends), (_, distinct))) in groups {
                 let first = starts[group.start as usize];
-                for (c, distinct) in group.zip(distinct) {
-                    let list = starts[c as usize] - first..ends[c as usize] - first;
-                    let list = &mut slots[list.start as usize..list.end as usize];
-                    S::sort(list);
-                    *distinct = list.chunk_by(|a, b| a.target() == b.target()).count() as u32;
+                for ((c, end), distinct) in group.zip(ends).zip(distinct) {
+                    let start = starts[c as usize];
+                    let list = &mut slots[(start - first) as usize..(*end - first) as usize];
+                    let kept = S::combine(list, sums.as_deref_mut());
+                    *end = start + kept as u32;
+                    let same = list[..kept].chunk_by(|a, b| a.target() == b.target());
+                    *distinct = same.count() as u32;
                 }
             }
         })?;
         let slots = &slots[..];
-        segments.push(self.graph, &distinct, |places, arcs| {
+        made.push(network.graph, &distinct, |places, arcs| {
             let of_group = |group: &Range<u32>| {
                 (places[group.end as usize] - places[group.start as usize]) as usize
             };
@@ -195,20 +245,15 @@ impl<'g> Network<'g> {
     }
 
     /// Makes the list of one community.
-    fn large(
-        &mut self,
-        community: &[u32],
-        large: u32,
-        count: usize,
-        segments: &mut Segments,
-    ) -> Result<()> {
-        let mut sums = vec![0.0; count];
-        self.sweep_of(&|v| community[v as usize] == large, |neighbors| {
+    fn large(&mut self, network: &mut Network<'_>, large: u32) -> Result<()> {
+        let Self { community, lengths, made, .. } = self;
+        let mut sums = vec![0.0; lengths.len()];
+        network.sweep_of(&|v| community[v as usize] == large, |neighbors| {
             neighbors.each(|u, weight| sums[community[u as usize] as usize] += weight);
         })?;
         sums[large as usize] = 0.0;
         let arcs = || sums.iter().enumerate().filter(|&(_, weight)| *weight != 0.0);
-        segments.push(self.graph, &[arcs().count() as u32], |_, to| {
+        made.push(network.graph, &[arcs().count() as u32], |_, to| {
             for (to, (target, &weight)) in to.iter_mut().zip(arcs()) {
                 *to = WeightedArc::new(target as u32, weight);
             }

@@ -153,6 +153,14 @@ impl<'g> Network<'g> {
         matches!(self.lists, Lists::OfGraph(..))
     }
 
+    /// Whether all lists are in memory.
+    pub(super) fn is_in_memory(&self) -> bool {
+        match &self.lists {
+            Lists::OfGraph(lists, _) => lists.is_whole(),
+            Lists::Segments(segments) => segments.are_in_memory(),
+        }
+    }
+
     /// The length of each list.
     pub(super) fn lengths(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match &self.lists {

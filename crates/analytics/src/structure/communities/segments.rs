@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tiergraph_core::Result;
 use tiergraph_graph::Graph;
@@ -16,9 +15,6 @@ use super::network::{List, WeightedArc};
 pub(super) const ARC_BYTES: u64 = size_of::<WeightedArc>() as u64;
 /// Arrays of so many arcs are whole pages.
 const PAGES_ARCS: usize = PAGE_BYTES / 4;
-
-/// The number that the next temporary file of this process gets.
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// The lists of all vertices.
 #[derive(Default)]
@@ -118,12 +114,17 @@ impl Segments {
     }
 
     fn file(&mut self, folder: &Path) -> Result<&TemporaryFile> {
-        if self.file.is_none() {
-            let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".communities-{}-{number}", std::process::id());
-            self.file = Some(TemporaryFile::create(&folder.join(name))?);
-        }
-        Ok(self.file.get_or_insert_with(|| unreachable!("it was made")))
+        let hint = "give more memory, or a graph in a folder that temporary files may be in";
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => TemporaryFile::create_in(folder).map_err(|e| e.or_hint(hint))?,
+        };
+        Ok(self.file.insert(file))
+    }
+
+    /// Whether none of them is in a file.
+    pub(super) fn are_in_memory(&self) -> bool {
+        self.file.is_none()
     }
 
     /// The length of each list.
