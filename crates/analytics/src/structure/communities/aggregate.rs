@@ -27,7 +27,7 @@ const EACH: u32 = 1 << 8;
 trait Slot: Zeroable + Copy + Send + Sync {
     /// Bytes that one takes, with those that sorting takes.
     const BYTES: u64;
-    /// Whether [`combine`](Self::combine) uses sums.
+    /// Whether slots have weights, which [`combine`](Self::combine) adds up in sums.
     const HAS_SUMS: bool;
 
     /// Brings equal targets together, ascending, and adds up their weights in the order in which they came, where slots have

@@ -7,7 +7,7 @@
 //!
 //! Vertices move one after the other, block after block in an order by seed: in one order for all of them, as in that of
 //! degrees, far fewer communities come together in a round. Threads decode lists and make networks smaller; so a seed's result
-//! is the same for any number of them, and in any memory. That holds 72 bytes a vertex with edges, and of a graph with weights
+//! is the same for any number of them, and in any memory. That holds 72 bytes a vertex with edges (Leiden: 96), and of a graph with weights
 //! all lists, 12 bytes a neighbour. Lists of one without, and those of smaller networks, are read where they do not fit.
 
 mod aggregate;
@@ -32,6 +32,16 @@ pub enum Method {
     Louvain,
     /// Of connected communities.
     Leiden,
+}
+
+impl Method {
+    /// The most bytes of state a vertex, with the list of a community that all others are neighbours of.
+    fn bytes(self) -> u64 {
+        match self {
+            Self::Louvain => 72,
+            Self::Leiden => 96,
+        }
+    }
 }
 
 /// What is made as large as possible.
@@ -84,7 +94,10 @@ pub fn communities(
     }
     let n = graph.tiles().vertices();
     let plan = Network::memory(graph)?
-        .and("the communities", n as u64 * 72 + graph.ids().of_positions_bytes())
+        .and(
+            "the communities",
+            n as u64 * options.method.bytes() + graph.ids().of_positions_bytes(),
+        )
         .and("neighbours of communities", aggregate::LEAST_BYTES);
     let _state = graph.memory().reserve_all(&plan)?;
     let name = if options.method == Method::Leiden { "leiden" } else { "louvain" };
@@ -184,7 +197,7 @@ fn of_each(vertex: &[u32], of: &[u32]) -> Vec<u32> {
     vertex.iter().map(|&v| of[v as usize]).collect()
 }
 
-/// What a network's vertices came to.
+/// The communities to which a network's vertices moved.
 struct Moved<'g> {
     moves: u64,
     community: Vec<u32>,

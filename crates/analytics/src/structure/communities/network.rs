@@ -148,12 +148,12 @@ impl<'g> Network<'g> {
         self.vertices as usize
     }
 
-    /// Whether all weights are 1.
+    /// Whether the network is a graph without weights, each of whose arcs counts 1.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.lists, Lists::OfGraph(..))
     }
 
-    /// Whether all lists are in memory.
+    /// Whether all lists of the network are in memory, so that a sweep reads nothing.
     pub(super) fn is_in_memory(&self) -> bool {
         match &self.lists {
             Lists::OfGraph(lists, _) => lists.is_whole(),

@@ -21,8 +21,8 @@ const PAGES_ARCS: usize = PAGE_BYTES / 4;
 pub(super) struct Segments {
     all: Vec<Segment>,
     file: Option<TemporaryFile>,
-    /// Where lists are read to.
-    buffers: Vec<AlignedBuf>,
+    /// Where the lists of a block are read to, those of a segment after those of another.
+    buffer: AlignedBuf,
     /// Bytes of memory that lists leave, for networks to come.
     leave: u64,
 }
@@ -141,44 +141,66 @@ impl Segments {
         let from = self.all.partition_point(|segment| segment.vertices.end <= block.start);
         let to = self.all.partition_point(|segment| segment.vertices.start < block.end);
         let segments = &self.all[from..to];
-        self.buffers.resize_with(segments.len().max(self.buffers.len()), AlignedBuf::default);
-        let pieces = segments
-            .iter()
-            .zip(&mut self.buffers)
-            .map(|(segment, buffer)| segment.piece(block, self.file.as_ref(), buffer));
+        let len = segments.iter().map(|segment| segment.pages(block).len()).sum::<usize>();
+        if self.buffer.len() < len {
+            self.buffer = AlignedBuf::default();
+            self.buffer = AlignedBuf::zeroed(len)?;
+        }
+        let (file, mut rest) = (self.file.as_ref(), &mut self.buffer[..]);
+        let pieces = segments.iter().map(|segment| {
+            let (own, after) = std::mem::take(&mut rest).split_at_mut(segment.pages(block).len());
+            rest = after;
+            segment.piece(block, file, own)
+        });
         Ok(Pieces(pieces.collect::<Result<_>>()?))
     }
 }
 
 impl Segment {
-    /// The lists of its vertices that are in `block`.
+    /// Its vertices that are in `block`, and where their lists begin, with the end of the last one.
+    fn part(&self, block: &Range<u32>) -> (Range<u32>, &[u32]) {
+        let own = block.start.max(self.vertices.start)..block.end.min(self.vertices.end);
+        let at = |v: u32| (v - self.vertices.start) as usize;
+        let starts = &self.starts[at(own.start)..=at(own.end)];
+        (own, starts)
+    }
+
+    /// The bytes of the lists of `block` among those of the segment's arcs.
+    fn bytes(&self, block: &Range<u32>) -> Range<usize> {
+        let (_, starts) = self.part(block);
+        let arc_bytes = ARC_BYTES as usize;
+        starts[0] as usize * arc_bytes..starts[starts.len() - 1] as usize * arc_bytes
+    }
+
+    /// The pages with these bytes, if they are in the file.
+    fn pages(&self, block: &Range<u32>) -> Range<usize> {
+        let bytes = self.bytes(block);
+        match self.arcs {
+            Arcs::File(_) if !bytes.is_empty() => {
+                bytes.start / PAGE_BYTES * PAGE_BYTES..bytes.end.next_multiple_of(PAGE_BYTES)
+            }
+            _ => 0..0,
+        }
+    }
+
+    /// The lists of its vertices that are in `block`; `buffer` is as long as their pages.
     fn piece<'a>(
         &'a self,
         block: &Range<u32>,
         file: Option<&TemporaryFile>,
-        buffer: &'a mut AlignedBuf,
+        buffer: &'a mut [u8],
     ) -> Result<Piece<'a>> {
-        let own = block.start.max(self.vertices.start)..block.end.min(self.vertices.end);
-        let at = |v: u32| (v - self.vertices.start) as usize;
-        let starts = &self.starts[at(own.start)..=at(own.end)];
-        let places = starts[0] as usize..starts[starts.len() - 1] as usize;
+        let ((vertices, starts), bytes, pages) =
+            (self.part(block), self.bytes(block), self.pages(block));
         let arcs = match (&self.arcs, file) {
-            (Arcs::File(offset), Some(file)) if !places.is_empty() => {
-                let arc_bytes = ARC_BYTES as usize;
-                let bytes = places.start * arc_bytes..places.end * arc_bytes;
-                let first = bytes.start / PAGE_BYTES * PAGE_BYTES;
-                let len = bytes.end.next_multiple_of(PAGE_BYTES) - first;
-                if buffer.len() < len {
-                    *buffer = AlignedBuf::default();
-                    *buffer = AlignedBuf::zeroed(len)?;
-                }
-                file.read(&mut buffer[..len], offset + first as u64)?;
-                bytemuck::cast_slice(&buffer[bytes.start - first..bytes.end - first])
+            (Arcs::Memory(arcs), _) => &arcs[starts[0] as usize..starts[starts.len() - 1] as usize],
+            (Arcs::File(offset), Some(file)) if !pages.is_empty() => {
+                file.read(buffer, offset + pages.start as u64)?;
+                bytemuck::cast_slice(&buffer[bytes.start - pages.start..bytes.end - pages.start])
             }
-            (Arcs::Memory(arcs), _) => &arcs[places],
             (Arcs::File(_), _) => &[],
         };
-        Ok(Piece { vertices: own, starts, arcs })
+        Ok(Piece { vertices, starts, arcs })
     }
 }
 
