@@ -350,18 +350,18 @@ impl<'g> RowMap<'g> {
         Ok(Some(&self.lists))
     }
 
-    /// Lists that have those of the vertices of `range` that are `wanted`. Where not all lists are in memory, the caller has
-    /// reserved the bytes that these take, or they are those of one vertex.
+    /// Puts the lists of the vertices of `range` that are `wanted` into `lists`, for which the caller has reserved memory.
     ///
     /// # Errors
     /// Those of [`for_each`](Self::for_each).
-    pub(crate) fn lists_of(&mut self, range: &Range<u32>, wanted: &Wanted<'_>) -> Result<&Lists> {
-        if self.is_whole() {
-            self.fill(&self.ranges[0].clone(), &|_| true)?;
-        } else {
-            self.fill(range, wanted)?;
-        }
-        Ok(&self.lists)
+    pub(crate) fn read_to(
+        &self,
+        lists: &mut Lists,
+        range: &Range<u32>,
+        wanted: &Wanted<'_>,
+    ) -> Result<()> {
+        self.fill_to(lists, range, wanted, 0)?;
+        Ok(())
     }
 
     fn filled_whole(graph: &Graph, degrees: &ListDegrees) -> Result<Lists> {
@@ -379,25 +379,51 @@ impl<'g> RowMap<'g> {
 
     /// Has the lists of `range` in memory, or only those of the vertices that are wanted if these are few.
     fn fill(&mut self, range: &Range<u32>, wanted: &Wanted<'_>) -> Result<Filled> {
-        const FEW: usize = 16;
         if self.filled.as_ref() == Some(range) {
             return Ok(Filled::All);
         }
-        let most = range.len() / FEW;
-        let mut few = None;
-        if !self.is_whole() {
-            let some: Vec<u32> = range.clone().filter(|&v| wanted(v)).take(most + 1).collect();
-            if some.is_empty() {
-                return Ok(Filled::Some(some));
-            }
-            few = Some(some).filter(|some| some.len() <= most);
+        if !self.is_whole() && !range.clone().any(wanted) {
+            return Ok(Filled::Some(Vec::new()));
         }
         self.filled = None;
-        self.move_to(range)?;
+        // The largest range at once: what was reserved is for one.
+        let arcs = |range: &Range<u32>| range.clone().map(|v| self.degrees.all(v)).sum::<u64>();
+        let most = match self.lists.targets.is_empty() {
+            true => self.ranges.iter().map(arcs).max().unwrap_or(0),
+            false => 0,
+        };
+        let mut lists = std::mem::take(&mut self.lists);
+        let filled = self.fill_to(&mut lists, range, wanted, most)?;
+        self.lists = lists;
+        self.filled = matches!(filled, Filled::All).then(|| range.clone());
+        Ok(filled)
+    }
+
+    /// Makes `lists` those of `range`, or of the vertices that are wanted if these are few, with room for `most` arcs
+    /// or more.
+    fn fill_to(
+        &self,
+        lists: &mut Lists,
+        range: &Range<u32>,
+        wanted: &Wanted<'_>,
+        most: u64,
+    ) -> Result<Filled> {
+        const FEW: usize = 16;
+        let few_of_range = range.len() / FEW;
+        let mut few = None;
+        if !self.is_whole() {
+            let some = range.clone().filter(|&v| wanted(v)).take(few_of_range + 1);
+            few = Some(some.collect::<Vec<_>>()).filter(|some| some.len() <= few_of_range);
+        }
+        let end = lists.move_to(range.start, range.clone().map(|v| self.degrees.all(v)))?;
+        if lists.targets.len() < end {
+            lists.targets = Array::default();
+            lists.targets = Array::zeroed(end.max(most as usize))?;
+        }
         let mut after = None;
         for (i, &direction) in self.degrees.side.directions(self.graph).iter().enumerate() {
             let (graph, degrees) = (self.graph, &self.degrees.of[i][..]);
-            let (starts, targets) = self.lists.slots();
+            let (starts, targets) = lists.slots();
             let some = few.as_deref();
             let range = range.clone();
             let into = Filling { graph, range, starts, after, degrees, targets, few: some };
@@ -406,25 +432,11 @@ impl<'g> RowMap<'g> {
         }
         match self.order {
             Listed::Any => (),
-            Listed::Sorted => self.lists.sort(self.graph)?,
-            Listed::Distinct => self.lists.simplify(self.graph, few.as_deref(), true)?,
-            Listed::Simple => self.lists.simplify(self.graph, few.as_deref(), false)?,
+            Listed::Sorted => lists.sort(self.graph)?,
+            Listed::Distinct => lists.simplify(self.graph, few.as_deref(), true)?,
+            Listed::Simple => lists.simplify(self.graph, few.as_deref(), false)?,
         }
-        self.filled = few.is_none().then(|| range.clone());
         Ok(few.map_or(Filled::All, Filled::Some))
-    }
-
-    /// Makes the lists those of `range`, with nothing in them yet.
-    fn move_to(&mut self, range: &Range<u32>) -> Result<()> {
-        let arcs = |range: &Range<u32>| range.clone().map(|v| self.degrees.all(v)).sum::<u64>();
-        let end = self.lists.move_to(range.start, range.clone().map(|v| self.degrees.all(v)))?;
-        if self.lists.targets.len() < end {
-            // The largest at once: what was reserved is for one.
-            let most = self.ranges.iter().map(arcs).max().unwrap_or(0).max(end as u64);
-            self.lists.targets = Array::default();
-            self.lists.targets = Array::zeroed(most as usize)?;
-        }
-        Ok(())
     }
 }
 

@@ -1,30 +1,38 @@
 //! The smaller network whose vertices are communities.
 //!
-//! Communities come in parts whose members' neighbours fit the memory. A sweep over the members puts the communities of
-//! neighbours to places of their own, where threads sort them and add up equal ones. Edges inside a community keep none
-//! of its vertices from moving together, and are left out. A community of too many neighbours is
-//! a part of its own, which adds to a sum for each community.
+//! Communities come in parts whose members' neighbours fit the memory. The communities of neighbours are put to places
+//! of their own, where threads sort them and add up equal ones. Edges inside a community keep none of its vertices
+//! from moving together, and are left out. A community of too many neighbours is a part of its own, which adds to a sum
+//! for each community. Where the network is in memory, a sweep over it brings each part's neighbours; of others one sweep
+//! writes those of many parts to a bucket each.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use bytemuck::Zeroable;
+use bytemuck::Pod;
 use tiergraph_core::Result;
+use tiergraph_graph::Graph;
 use tiergraph_mem::Array;
 
 use super::network::{Network, WeightedArc};
+use super::scattered::{Scattered, Writer, chunk_bytes, temporary_file};
 use super::segments::{ARC_BYTES, Segments, groups, split};
+use crate::row_map::{RowMap, Side};
 
-/// The least memory for neighbours.
-pub(super) const LEAST_BYTES: u64 = 1 << 20;
+/// The least memory for neighbours, if there are as many.
+const LEAST_BYTES: u64 = 4 << 20;
 
 /// The most memory for neighbours where a sweep reads nothing: new memory takes longer than another sweep.
 const MOST_IN_MEMORY: u64 = 64 << 20;
+
+/// What part of the memory for neighbours is for reading them from buckets.
+const TO_READ: u64 = 8;
 
 /// Communities whose lists a thread makes before it takes others.
 const EACH: u32 = 1 << 8;
 
 /// The community of a neighbour, with a weight or with that of 1.
-trait Slot: Zeroable + Copy + Send + Sync {
+trait Slot: Pod + Send + Sync {
     /// Bytes that one takes, with those that sorting takes.
     const BYTES: u64;
     /// Whether slots have weights, which [`combine`](Self::combine) adds up in sums.
@@ -116,16 +124,15 @@ impl Slot for WeightedArc {
     }
 }
 
-/// Some communities whose lists are made together.
-enum Part {
-    Several(Range<u32>),
-    /// One whose members have more neighbours than there is memory for.
-    Large(u32),
-}
-
 impl<'g> Network<'g> {
+    /// The least memory of [`aggregate`](Self::aggregate) beside 32 bytes a vertex.
+    pub(super) fn aggregate_bytes(graph: &Graph) -> u64 {
+        let arcs = RowMap::arcs(graph, Side::Both);
+        LEAST_BYTES.min(arcs * (WeightedArc::BYTES + ARC_BYTES))
+    }
+
     /// The network whose vertices are the communities, numbered from 0 to `count`. The caller has reserved
-    /// [`LEAST_BYTES`], and 32 bytes a vertex of this network.
+    /// [`aggregate_bytes`](Self::aggregate_bytes), and 32 bytes a vertex of this network.
     ///
     /// # Errors
     /// Those of a sweep, and of a temporary file where the lists do not fit the memory.
@@ -150,57 +157,136 @@ impl<'g> Network<'g> {
         let memory = self.graph.memory();
         let left = memory.budget().left();
         let most = if self.is_in_memory() { MOST_IN_MEMORY.min(left / 4) } else { left / 4 };
-        let more = (all * each).min(most).saturating_sub(LEAST_BYTES);
+        let least = LEAST_BYTES.min(all * each);
+        let more = (all * each).min(most).saturating_sub(least);
         let held = memory.reserve_if_left(more, "neighbours of communities")?;
-        let room = LEAST_BYTES + if held.is_some() { more } else { 0 };
-        let most = (room / each).min(u64::from(u32::MAX) - 1) as u32;
+        let room = least + if held.is_some() { more } else { 0 };
+        let most = if room < all * each { room - room / TO_READ } else { room } / each;
+        let most = most.min(u64::from(u32::MAX) - 1) as u32;
         let sums = if S::HAS_SUMS { self.graph.thread_pool().size() * count * 8 } else { 0 };
         let sums = memory.reserve_if_left(sums as u64, "sums of communities")?;
-        let slots = Array::<S>::zeroed(all.min(most.into()) as usize)?;
         let (parts, made) = (cut(&lengths, most), Segments::that_leave(left / 3));
-        let mut lists = Aggregation { community, lengths, slots, has_sums: sums.is_some(), made };
-        for part in parts {
-            match part {
-                Part::Several(part) => lists.several(self, part)?,
-                Part::Large(large) => lists.large(self, large)?,
+        let (places, has_sums) = (all.min(most.into()) as usize, sums.is_some());
+        let slots = Array::<S>::default();
+        let mut lists = Aggregation { lengths, most, slots, has_sums, made };
+        if self.is_in_memory() || parts.len() == 1 {
+            lists.slots = Array::zeroed(places)?;
+            for part in parts {
+                lists.add(
+                    self.graph,
+                    part.clone(),
+                    &mut Sweep { network: self, community, part },
+                )?;
+            }
+            return Ok(lists.made);
+        }
+        let chunk = chunk_bytes(room, parts.len()).min(room / TO_READ);
+        for parts in parts.chunks((room / chunk) as usize) {
+            // Buckets are written where their arcs will be sorted.
+            lists.slots = Array::default();
+            let mut scattered = self.scattered(community, parts, chunk)?;
+            lists.slots = Array::zeroed(places)?;
+            for (bucket, part) in parts.iter().enumerate() {
+                let mut arcs = Bucket { scattered: &mut scattered, bucket };
+                lists.add(self.graph, part.clone(), &mut arcs)?;
             }
         }
         Ok(lists.made)
     }
+
+    /// The arcs between communities, in a bucket for each of `parts`, by the community that they leave.
+    fn scattered<S: Slot>(
+        &mut self,
+        community: &[u32],
+        parts: &[Range<u32>],
+        chunk: u64,
+    ) -> Result<Scattered<S>> {
+        let file = Arc::new(temporary_file(self.graph)?);
+        let mut writer = Writer::<S>::new(Arc::clone(&file), parts, chunk)?;
+        let part = parts[0].start..parts[parts.len() - 1].end;
+        Sweep { network: self, community, part }.each(|own, arc| writer.put(own, arc))?;
+        Scattered::of(file, vec![writer.finish()?])
+    }
+}
+
+/// Arcs between communities.
+trait Arcs<S> {
+    /// Calls `visit` with the community that an arc leaves, and the arc, for all that leave some communities.
+    ///
+    /// # Errors
+    /// Those of a sweep or a file.
+    fn each(&mut self, visit: impl FnMut(u32, S)) -> Result<()>;
+}
+
+/// Those that leave the communities of `part`, by a sweep over the network.
+struct Sweep<'a, 'g> {
+    network: &'a mut Network<'g>,
+    community: &'a [u32],
+    part: Range<u32>,
+}
+
+impl<S: Slot> Arcs<S> for Sweep<'_, '_> {
+    #[inline(always)]
+    fn each(&mut self, mut visit: impl FnMut(u32, S)) -> Result<()> {
+        let Self { network, community, part } = self;
+        network.sweep_of(&|v| part.contains(&community[v as usize]), |neighbors| {
+            let own = community[neighbors.of as usize];
+            neighbors.each(|u, weight| {
+                let other = community[u as usize];
+                if other != own {
+                    visit(own, S::of(other, weight));
+                }
+            });
+        })
+    }
+}
+
+/// Those in a bucket.
+struct Bucket<'a, S> {
+    scattered: &'a mut Scattered<S>,
+    bucket: usize,
+}
+
+impl<S: Slot> Arcs<S> for Bucket<'_, S> {
+    fn each(&mut self, mut visit: impl FnMut(u32, S)) -> Result<()> {
+        self.scattered.empty(self.bucket, |own, arcs| arcs.iter().for_each(|&arc| visit(own, arc)))
+    }
 }
 
 /// The lists of communities while they are made.
-struct Aggregation<'a, S> {
-    community: &'a [u32],
+struct Aggregation<S> {
     /// At most so many neighbours have the members of each community.
     lengths: Vec<u32>,
+    /// At most so many neighbours fit `slots`.
+    most: u32,
     slots: Array<S>,
     /// Whether there is memory for a sum for each community and thread.
     has_sums: bool,
     made: Segments,
 }
 
-impl<S: Slot> Aggregation<'_, S> {
-    /// Makes the lists of the communities of `part`.
-    fn several(&mut self, network: &mut Network<'_>, part: Range<u32>) -> Result<()> {
-        let Self { community, lengths, slots, has_sums, made } = self;
+impl<S: Slot> Aggregation<S> {
+    /// Makes the lists of the communities of `part`, which `arcs` leave.
+    fn add(&mut self, graph: &Graph, part: Range<u32>, arcs: &mut impl Arcs<S>) -> Result<()> {
+        match self.lengths[part.start as usize] > self.most {
+            true => self.large(graph, arcs),
+            false => self.several(graph, part, arcs),
+        }
+    }
+
+    fn several(&mut self, graph: &Graph, part: Range<u32>, arcs: &mut impl Arcs<S>) -> Result<()> {
+        let Self { lengths, slots, has_sums, made, .. } = self;
         let own = &lengths[part.start as usize..part.end as usize];
         let mut starts = Vec::with_capacity(own.len() + 1);
         starts.push(0u32);
         own.iter().for_each(|length| starts.push(starts[starts.len() - 1] + length));
         let mut ends = starts[..own.len()].to_vec();
-        network.sweep_of(&|v| part.contains(&community[v as usize]), |neighbors| {
-            let own = community[neighbors.of as usize];
+        arcs.each(|own, arc| {
             let end = &mut ends[(own - part.start) as usize];
-            neighbors.each(|u, weight| {
-                let other = community[u as usize];
-                if other != own {
-                    slots[*end as usize] = S::of(other, weight);
-                    *end += 1;
-                }
-            });
+            slots[*end as usize] = arc;
+            *end += 1;
         })?;
-        let threads = network.graph.thread_pool();
+        let threads = graph.thread_pool();
         let groups = groups(0..own.len() as u32, EACH);
         let in_slots = |group: &Range<u32>| {
             (starts[group.end as usize] - starts[group.start as usize]) as usize
@@ -223,7 +309,7 @@ impl<S: Slot> Aggregation<'_, S> {
             }
         })?;
         let slots = &slots[..];
-        made.push(network.graph, &distinct, |places, arcs| {
+        made.push(graph, &distinct, |places, arcs| {
             let of_group = |group: &Range<u32>| {
                 (places[group.end as usize] - places[group.start as usize]) as usize
             };
@@ -244,16 +330,12 @@ impl<S: Slot> Aggregation<'_, S> {
         })
     }
 
-    /// Makes the list of one community.
-    fn large(&mut self, network: &mut Network<'_>, large: u32) -> Result<()> {
-        let Self { community, lengths, made, .. } = self;
-        let mut sums = vec![0.0; lengths.len()];
-        network.sweep_of(&|v| community[v as usize] == large, |neighbors| {
-            neighbors.each(|u, weight| sums[community[u as usize] as usize] += weight);
-        })?;
-        sums[large as usize] = 0.0;
+    /// Makes the list of one community, whose members have more neighbours than fit the memory.
+    fn large(&mut self, graph: &Graph, arcs: &mut impl Arcs<S>) -> Result<()> {
+        let mut sums = vec![0.0; self.lengths.len()];
+        arcs.each(|_, arc| sums[arc.target() as usize] += arc.weight())?;
         let arcs = || sums.iter().enumerate().filter(|&(_, weight)| *weight != 0.0);
-        made.push(network.graph, &[arcs().count() as u32], |_, to| {
+        self.made.push(graph, &[arcs().count() as u32], |_, to| {
             for (to, (target, &weight)) in to.iter_mut().zip(arcs()) {
                 *to = WeightedArc::new(target as u32, weight);
             }
@@ -262,23 +344,18 @@ impl<S: Slot> Aggregation<'_, S> {
     }
 }
 
-/// Cuts communities whose members have so many neighbours into parts of at most `most`.
-fn cut(lengths: &[u32], most: u32) -> Vec<Part> {
-    let (mut cut, mut begin, mut sum) = (Vec::new(), 0, 0u32);
+/// Cuts communities whose members have so many neighbours into parts of at most `most`, or of one that has more.
+fn cut(lengths: &[u32], most: u32) -> Vec<Range<u32>> {
+    let (mut parts, mut begin, mut sum) = (Vec::new(), 0, 0u32);
     for (c, &length) in (0u32..).zip(lengths) {
-        let is_large = length > most;
-        if is_large || sum.saturating_add(length) > most {
-            cut.extend((begin < c).then_some(Part::Several(begin..c)));
+        let is_full = sum.saturating_add(length) > most;
+        if is_full && begin < c {
+            parts.push(begin..c);
             (begin, sum) = (c, 0);
         }
-        if is_large {
-            cut.push(Part::Large(c));
-            begin = c + 1;
-        } else {
-            sum += length;
-        }
+        sum = sum.saturating_add(length);
     }
     let end = lengths.len() as u32;
-    cut.extend((begin < end).then_some(Part::Several(begin..end)));
-    cut
+    parts.extend((begin < end).then_some(begin..end));
+    parts
 }

@@ -13,6 +13,7 @@
 mod aggregate;
 mod moves;
 mod network;
+mod scattered;
 mod segments;
 
 use serde::Serialize;
@@ -98,7 +99,7 @@ pub fn communities(
             "the communities",
             n as u64 * options.method.bytes() + graph.ids().of_positions_bytes(),
         )
-        .and("neighbours of communities", aggregate::LEAST_BYTES);
+        .and("neighbours of communities", Network::aggregate_bytes(graph));
     let _state = graph.memory().reserve_all(&plan)?;
     let name = if options.method == Method::Leiden { "leiden" } else { "louvain" };
     let mut run = Run::start(graph, name, 0, progress);

@@ -8,14 +8,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytemuck::{Pod, Zeroable};
-use tiergraph_core::{Draws, Error, ErrorKind, Result};
+use tiergraph_core::{Draws, Error, ErrorKind, Result, threads};
 use tiergraph_format::manifest::Weights;
 use tiergraph_graph::Graph;
-use tiergraph_mem::{Array, MemoryPlan, as_atomic};
+use tiergraph_mem::{AlignedBuf, Array, MemoryPlan, as_atomic};
 
 use super::segments::Segments;
 use crate::edge_map::{for_each_arc, stored_once};
-use crate::row_map::{ListDegrees, RowMap, Side, Wanted, cut};
+use crate::row_map::{self, ListDegrees, RowMap, Side, Wanted, cut};
 
 /// Bytes of the lists of a block, with those of its vertices.
 const BLOCK_BYTES: u64 = 1 << 20;
@@ -35,6 +35,13 @@ enum Lists<'g> {
     /// The graph's, without weights.
     OfGraph(RowMap<'g>, &'g ListDegrees),
     Segments(Segments),
+}
+
+/// Vertices whose lists are in memory together.
+pub(super) struct Blocks {
+    ranges: Vec<Range<u32>>,
+    /// The most arcs of one.
+    most_arcs: u64,
 }
 
 /// A neighbour, and the weight of what connects to it.
@@ -65,6 +72,19 @@ pub(super) enum List<'a> {
     /// Each of weight 1.
     Plain(&'a [u32]),
     Weighted(&'a [WeightedArc]),
+}
+
+/// The lists of some vertices.
+pub(super) trait BlockLists {
+    /// The list of `v`, which is one of them.
+    fn list(&self, v: u32) -> List<'_>;
+}
+
+impl BlockLists for row_map::Lists {
+    #[inline(always)]
+    fn list(&self, v: u32) -> List<'_> {
+        List::Plain(self.of(v))
+    }
 }
 
 /// A vertex and its neighbours.
@@ -192,18 +212,16 @@ impl<'g> Network<'g> {
                 visit(Neighbors { of: v, list: List::Plain(targets), loop_counts });
             });
         }
-        let mut own = Vec::new();
-        for block in self.blocks() {
-            own.clear();
-            own.extend(block.clone().filter(|&v| wanted(v)));
-            self.visit(&block, &own, wanted, &mut visit)?;
-        }
-        Ok(())
+        let blocks = self.blocks();
+        self.visit(&blocks, blocks.ranges.iter(), wanted, |_| (), visit)
     }
 
     /// The vertices in blocks, whose lists are in memory at a time. They are the same in any memory.
-    pub(super) fn blocks(&self) -> Vec<Range<u32>> {
-        cut(self.lengths(), VERTEX_BYTES, BLOCK_BYTES)
+    pub(super) fn blocks(&self) -> Blocks {
+        let ranges = cut(self.lengths(), VERTEX_BYTES, BLOCK_BYTES);
+        let mut lengths = self.lengths();
+        let most = ranges.iter().map(|range| lengths.by_ref().take(range.len()).sum()).max();
+        Blocks { ranges, most_arcs: most.unwrap_or(0) }
     }
 
     /// Calls `visit` with the vertices that are `wanted`, block after block in an order by `seed`, as the vertices of a
@@ -213,52 +231,68 @@ impl<'g> Network<'g> {
     /// Those of [`sweep`](Self::sweep).
     pub(super) fn sweep_shuffled(
         &mut self,
-        blocks: &[Range<u32>],
+        blocks: &Blocks,
         seed: u64,
         wanted: &Wanted<'_>,
-        mut visit: impl FnMut(Neighbors<'_>),
+        visit: impl FnMut(Neighbors<'_>),
     ) -> Result<()> {
-        let (mut draws, mut own) = (Draws::new(seed), Vec::new());
-        let mut order: Vec<u32> = (0..blocks.len() as u32).collect();
+        let mut draws = Draws::new(seed);
+        let mut order: Vec<u32> = (0..blocks.ranges.len() as u32).collect();
         shuffle(&mut order, &mut draws);
-        for number in order {
-            let block = &blocks[number as usize];
-            own.clear();
-            own.extend(block.clone().filter(|&v| wanted(v)));
-            shuffle(&mut own, &mut draws);
-            self.visit(block, &own, wanted, &mut visit)?;
-        }
-        Ok(())
+        let order = order.iter().map(|&number| &blocks.ranges[number as usize]);
+        self.visit(blocks, order, wanted, |own| shuffle(own, &mut draws), visit)
     }
 
-    /// Calls `visit` with the `vertices` of a block that are wanted.
-    fn visit(
+    /// Calls `visit` with the vertices that are `wanted`, block after block as they come in `order`, and those of a block
+    /// as `arrange` has them. Lists that are not in memory are read while those of the block before are visited, if there is
+    /// memory for both.
+    fn visit<'a>(
         &mut self,
-        block: &Range<u32>,
-        vertices: &[u32],
+        blocks: &Blocks,
+        order: impl Iterator<Item = &'a Range<u32>> + Send,
         wanted: &Wanted<'_>,
+        mut arrange: impl FnMut(&mut [u32]),
         mut visit: impl FnMut(Neighbors<'_>),
     ) -> Result<()> {
-        if vertices.is_empty() {
-            return Ok(());
-        }
-        self.graph.cancel().check("find communities")?;
-        let loop_counts = self.loop_counts;
+        let (graph, loop_counts, in_memory) = (self.graph, self.loop_counts, self.is_in_memory());
+        let order = order.filter(|block| (*block).clone().any(wanted));
+        let mut own = Vec::new();
+        let mut each = |block: &Range<u32>, lists: &dyn BlockLists| {
+            graph.cancel().check("find communities")?;
+            own.clear();
+            own.extend(block.clone().filter(|&v| wanted(v)));
+            arrange(&mut own);
+            own.iter().for_each(|&v| visit(Neighbors { of: v, list: lists.list(v), loop_counts }));
+            Ok(())
+        };
+        let ahead = match in_memory {
+            true => None,
+            false => {
+                let bytes = blocks.most_arcs * size_of::<WeightedArc>() as u64;
+                graph.memory().reserve_if_left(bytes, "the lists of the next block")?
+            }
+        };
+        let buffers = 1 + usize::from(ahead.is_some());
         match &mut self.lists {
             Lists::OfGraph(lists, _) => {
-                let lists = lists.lists_of(block, wanted)?;
-                for &v in vertices {
-                    visit(Neighbors { of: v, list: List::Plain(lists.of(v)), loop_counts });
+                if let Some(lists) = lists.whole()? {
+                    return { order }.try_for_each(|block| each(block, lists));
                 }
+                let (lists, new) = (&*lists, (0..buffers).map(|_| Default::default()).collect());
+                let read = |block: &&Range<u32>, to: &mut _| lists.read_to(to, block, wanted);
+                threads::ahead("lists", order, new, read, |block, lists| each(block, lists))
+            }
+            Lists::Segments(segments) if in_memory => {
+                { order }.try_for_each(|block| each(block, &segments.pieces(&[], block)))
             }
             Lists::Segments(segments) => {
-                let pieces = segments.pieces(block)?;
-                for &v in vertices {
-                    visit(Neighbors { of: v, list: pieces.list(v), loop_counts });
-                }
+                let new = (0..buffers).map(|_| AlignedBuf::default()).collect();
+                let read = |block: &&Range<u32>, to: &mut _| segments.read_to(to, block);
+                threads::ahead("lists", order, new, read, |block, buffer| {
+                    each(block, &segments.pieces(buffer, block))
+                })
             }
         }
-        Ok(())
     }
 }
 

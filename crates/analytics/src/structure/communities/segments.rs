@@ -2,14 +2,14 @@
 //! fit it.
 
 use std::ops::Range;
-use std::path::Path;
 
 use tiergraph_core::Result;
 use tiergraph_graph::Graph;
 use tiergraph_io::temporary::TemporaryFile;
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation};
 
-use super::network::{List, WeightedArc};
+use super::network::{BlockLists, List, WeightedArc};
+use super::scattered::temporary_file;
 
 /// Bytes of an arc.
 pub(super) const ARC_BYTES: u64 = size_of::<WeightedArc>() as u64;
@@ -21,8 +21,6 @@ const PAGES_ARCS: usize = PAGE_BYTES / 4;
 pub(super) struct Segments {
     all: Vec<Segment>,
     file: Option<TemporaryFile>,
-    /// Where the lists of a block are read to, those of a segment after those of another.
-    buffer: AlignedBuf,
     /// Bytes of memory that lists leave, for networks to come.
     leave: u64,
 }
@@ -107,17 +105,16 @@ impl Segments {
         };
         let arcs = match _held {
             Some(_) => Arcs::Memory(arcs),
-            None => Arcs::File(self.file(graph.dir().path())?.append(bytemuck::cast_slice(&arcs))?),
+            None => Arcs::File(self.file(graph)?.append(bytemuck::cast_slice(&arcs))?),
         };
         self.all.push(Segment { vertices, starts, arcs, _held });
         Ok(())
     }
 
-    fn file(&mut self, folder: &Path) -> Result<&TemporaryFile> {
-        let hint = "give more memory, or a graph in a folder that temporary files may be in";
+    fn file(&mut self, graph: &Graph) -> Result<&TemporaryFile> {
         let file = match self.file.take() {
             Some(file) => file,
-            None => TemporaryFile::create_in(folder).map_err(|e| e.or_hint(hint))?,
+            None => temporary_file(graph)?,
         };
         Ok(self.file.insert(file))
     }
@@ -133,26 +130,47 @@ impl Segments {
         between.map(|pair| u64::from(pair[1] - pair[0]))
     }
 
-    /// The lists of the vertices of `block`, which are read if they are not in memory.
+    /// Reads the lists of the vertices of `block` that are not in memory to `buffer`.
     ///
     /// # Errors
-    /// Those of a file.
-    pub(super) fn pieces(&mut self, block: &Range<u32>) -> Result<Pieces<'_>> {
+    /// Those of a file; no memory.
+    pub(super) fn read_to(&self, buffer: &mut AlignedBuf, block: &Range<u32>) -> Result<()> {
+        let segments = self.of(block);
+        let len = segments.iter().map(|segment| segment.pages(block).len()).sum::<usize>();
+        if buffer.len() < len {
+            *buffer = AlignedBuf::default();
+            *buffer = AlignedBuf::zeroed(len)?;
+        }
+        let mut rest = &mut buffer[..];
+        for segment in segments {
+            let pages = segment.pages(block);
+            let (own, after) = std::mem::take(&mut rest).split_at_mut(pages.len());
+            rest = after;
+            if let (Arcs::File(offset), Some(file), false) =
+                (&segment.arcs, &self.file, own.is_empty())
+            {
+                file.read(own, offset + pages.start as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The lists of the vertices of `block`, of which `buffer` has those that are not in memory.
+    pub(super) fn pieces<'a>(&'a self, buffer: &'a [u8], block: &Range<u32>) -> Pieces<'a> {
+        let mut rest = buffer;
+        let pieces = self.of(block).iter().map(|segment| {
+            let (own, after) = rest.split_at(segment.pages(block).len());
+            rest = after;
+            segment.piece(block, own)
+        });
+        Pieces(pieces.collect())
+    }
+
+    /// The segments of the vertices of `block`.
+    fn of(&self, block: &Range<u32>) -> &[Segment] {
         let from = self.all.partition_point(|segment| segment.vertices.end <= block.start);
         let to = self.all.partition_point(|segment| segment.vertices.start < block.end);
-        let segments = &self.all[from..to];
-        let len = segments.iter().map(|segment| segment.pages(block).len()).sum::<usize>();
-        if self.buffer.len() < len {
-            self.buffer = AlignedBuf::default();
-            self.buffer = AlignedBuf::zeroed(len)?;
-        }
-        let (file, mut rest) = (self.file.as_ref(), &mut self.buffer[..]);
-        let pieces = segments.iter().map(|segment| {
-            let (own, after) = std::mem::take(&mut rest).split_at_mut(segment.pages(block).len());
-            rest = after;
-            segment.piece(block, file, own)
-        });
-        Ok(Pieces(pieces.collect::<Result<_>>()?))
+        &self.all[from..to]
     }
 }
 
@@ -172,35 +190,29 @@ impl Segment {
         starts[0] as usize * arc_bytes..starts[starts.len() - 1] as usize * arc_bytes
     }
 
-    /// The pages with these bytes, if they are in the file.
+    /// The pages with these bytes; none where they are not in the file.
     fn pages(&self, block: &Range<u32>) -> Range<usize> {
         let bytes = self.bytes(block);
         match self.arcs {
             Arcs::File(_) if !bytes.is_empty() => {
                 bytes.start / PAGE_BYTES * PAGE_BYTES..bytes.end.next_multiple_of(PAGE_BYTES)
             }
-            _ => 0..0,
+            _ => bytes.start..bytes.start,
         }
     }
 
-    /// The lists of its vertices that are in `block`; `buffer` is as long as their pages.
-    fn piece<'a>(
-        &'a self,
-        block: &Range<u32>,
-        file: Option<&TemporaryFile>,
-        buffer: &'a mut [u8],
-    ) -> Result<Piece<'a>> {
-        let ((vertices, starts), bytes, pages) =
-            (self.part(block), self.bytes(block), self.pages(block));
-        let arcs = match (&self.arcs, file) {
-            (Arcs::Memory(arcs), _) => &arcs[starts[0] as usize..starts[starts.len() - 1] as usize],
-            (Arcs::File(offset), Some(file)) if !pages.is_empty() => {
-                file.read(buffer, offset + pages.start as u64)?;
-                bytemuck::cast_slice(&buffer[bytes.start - pages.start..bytes.end - pages.start])
+    /// The lists of its vertices that are in `block`; `pages` has those of the file.
+    fn piece<'a>(&'a self, block: &Range<u32>, pages: &'a [u8]) -> Piece<'a> {
+        let ((vertices, starts), bytes) = (self.part(block), self.bytes(block));
+        let arcs = match &self.arcs {
+            Arcs::Memory(arcs) => &arcs[starts[0] as usize..starts[starts.len() - 1] as usize],
+            Arcs::File(_) if bytes.is_empty() => &[],
+            Arcs::File(_) => {
+                let begin = bytes.start - self.pages(block).start;
+                bytemuck::cast_slice(&pages[begin..begin + bytes.len()])
             }
-            (Arcs::File(_), _) => &[],
         };
-        Ok(Piece { vertices, starts, arcs })
+        Piece { vertices, starts, arcs }
     }
 }
 
@@ -213,10 +225,9 @@ struct Piece<'a> {
     arcs: &'a [WeightedArc],
 }
 
-impl Pieces<'_> {
-    /// The list of `v`, which is in the block.
+impl BlockLists for Pieces<'_> {
     #[inline(always)]
-    pub(super) fn list(&self, v: u32) -> List<'_> {
+    fn list(&self, v: u32) -> List<'_> {
         let piece = &self.0[self.0.partition_point(|piece| piece.vertices.end <= v)];
         let at = (v - piece.vertices.start) as usize;
         let first = piece.starts[0];
@@ -285,13 +296,15 @@ mod tests {
             }
             vertices += lengths.len() as u32;
         }
-        let [memory, file] = &mut both;
+        let [memory, file] = &both;
         assert!(memory.file.is_none() && file.file.is_some() && files() == before);
         assert!(memory.lengths().eq(file.lengths()));
+        let mut buffer = AlignedBuf::default();
         for _ in 0..300 {
             let start = draws.below(vertices.into()) as u32;
             let block = start..start + 1 + draws.below((vertices - start).into()) as u32;
-            let (memory, file) = (memory.pieces(&block).unwrap(), file.pieces(&block).unwrap());
+            file.read_to(&mut buffer, &block).unwrap();
+            let (memory, file) = (memory.pieces(&[], &block), file.pieces(&buffer, &block));
             for v in block {
                 let (List::Weighted(expected), List::Weighted(found)) =
                     (memory.list(v), file.list(v))
