@@ -399,6 +399,22 @@ impl<'g> RowMap<'g> {
         Ok(filled)
     }
 
+    /// The vertices of a range that are wanted, if these are few, or have few of its arcs.
+    fn few(&self, range: &Range<u32>, wanted: &Wanted<'_>) -> Option<Vec<u32>> {
+        const FEW: usize = 16;
+        const LISTED: usize = 1 << 12;
+        const PART: u64 = 2;
+        let few = range.len() / FEW;
+        let some = range.clone().filter(|&v| wanted(v)).take(few.max(LISTED) + 1);
+        let some: Vec<u32> = some.collect();
+        let arcs = |vertices: &mut dyn Iterator<Item = u32>| -> u64 {
+            vertices.map(|v| self.degrees.all(v)).sum()
+        };
+        let has_few_arcs = || arcs(&mut some.iter().copied()) <= arcs(&mut range.clone()) / PART;
+        let is_few = some.len() <= few || (some.len() <= LISTED && has_few_arcs());
+        is_few.then_some(some)
+    }
+
     /// Makes `lists` those of `range`, or of the vertices that are wanted if these are few, with room for `most` arcs
     /// or more.
     fn fill_to(
@@ -408,13 +424,7 @@ impl<'g> RowMap<'g> {
         wanted: &Wanted<'_>,
         most: u64,
     ) -> Result<Filled> {
-        const FEW: usize = 16;
-        let few_of_range = range.len() / FEW;
-        let mut few = None;
-        if !self.is_whole() {
-            let some = range.clone().filter(|&v| wanted(v)).take(few_of_range + 1);
-            few = Some(some.collect::<Vec<_>>()).filter(|some| some.len() <= few_of_range);
-        }
+        let few = if self.is_whole() { None } else { self.few(range, wanted) };
         let end = lists.move_to(range.start, range.clone().map(|v| self.degrees.all(v)))?;
         if lists.targets.len() < end {
             lists.targets = Array::default();

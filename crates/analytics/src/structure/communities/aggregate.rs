@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use tiergraph_core::Result;
 use tiergraph_graph::Graph;
-use tiergraph_mem::Array;
+use tiergraph_mem::{Array, zeroed_vec};
 
 use super::network::{Network, WeightedArc};
 use super::scattered::{Scattered, Writer, chunk_bytes, temporary_file};
@@ -180,7 +180,7 @@ impl<'g> Network<'g> {
             }
             return Ok(lists.made);
         }
-        let chunk = chunk_bytes(room, parts.len()).min(room / TO_READ);
+        let chunk = chunk_bytes(room, parts.len().max(TO_READ as usize));
         for parts in parts.chunks((room / chunk) as usize) {
             // Buckets are written where their arcs will be sorted.
             lists.slots = Array::default();
@@ -295,7 +295,7 @@ impl<S: Slot> Aggregation<S> {
         let counts = split(&mut distinct, &groups, ExactSizeIterator::len);
         let places = split(&mut ends, &groups, ExactSizeIterator::len).zip(counts);
         threads.share(split(slots, &groups, in_slots).zip(places), |_, groups| {
-            let mut sums = has_sums.then(|| vec![0.0; lengths.len()]);
+            let mut sums = has_sums.then(|| zeroed_vec(lengths.len()));
             for ((group, slots), ((_, ends), (_, distinct))) in groups {
                 let first = starts[group.start as usize];
                 for ((c, end), distinct) in group.zip(ends).zip(distinct) {
@@ -332,7 +332,7 @@ impl<S: Slot> Aggregation<S> {
 
     /// Makes the list of one community, whose members have more neighbours than fit the memory.
     fn large(&mut self, graph: &Graph, arcs: &mut impl Arcs<S>) -> Result<()> {
-        let mut sums = vec![0.0; self.lengths.len()];
+        let mut sums = zeroed_vec(self.lengths.len());
         arcs.each(|_, arc| sums[arc.target() as usize] += arc.weight())?;
         let arcs = || sums.iter().enumerate().filter(|&(_, weight)| *weight != 0.0);
         self.made.push(graph, &[arcs().count() as u32], |_, to| {

@@ -19,6 +19,7 @@ mod segments;
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
+use tiergraph_mem::{vec_from_fn, zeroed_vec};
 
 use crate::labels::canonical_labels;
 use crate::report::{Run, RunReport};
@@ -105,7 +106,7 @@ pub fn communities(
     let mut run = Run::start(graph, name, 0, progress);
     let degrees = ListDegrees::read(graph, Side::Both)?;
     let mut network = Network::read(graph, &degrees)?;
-    let mut strengths = vec![0.0; n];
+    let mut strengths = zeroed_vec(n);
     network.sweep(|neighbors| {
         let own = &mut strengths[neighbors.of as usize];
         neighbors.with_loops(|_, weight| *own += weight);
@@ -119,7 +120,7 @@ pub fn communities(
         Objective::Potts => options.resolution,
     };
     let quality = Quality { scale, counts_edges };
-    let mut community: Vec<u32> = (0..n as u32).collect();
+    let mut community = vec_from_fn(graph.thread_pool(), n, |v| v as u32)?;
     let mut done = [0u64];
     // Between iterations there is no more to keep than this; within one there is much more.
     if options.iterations > 1 {
@@ -143,7 +144,7 @@ pub fn communities(
         // A community that lost a vertex after its last refinement may be in pieces, which are worth more.
         community = connected(&mut network, &community)?;
     }
-    let mut masses = vec![0.0; n];
+    let mut masses = zeroed_vec::<f64>(n);
     community.iter().zip(&strengths).for_each(|(&own, mass)| masses[own as usize] += mass);
     let chance: f64 = masses.iter().map(|mass| (mass / all.max(f64::MIN_POSITIVE)).powi(2)).sum();
     let mut inside = 0.0;
@@ -176,6 +177,7 @@ fn levels(
     community: &mut Vec<u32>,
     run: &mut Run<'_>,
 ) -> Result<u64> {
+    let graph = network.graph;
     let ones = if quality.counts_edges { Vec::new() } else { vec![1.0; network.len()] };
     let masses = if quality.counts_edges { strengths } else { &ones };
     let mut next = level(network, masses, quality, options, std::mem::take(community), 0, run)?;
@@ -185,17 +187,17 @@ fn levels(
     let mut vertex = Vec::new();
     let mut number = 1u64;
     while let Some(Smaller { mut network, masses, start, part }) = next.smaller.take() {
-        vertex = if number == 1 { part } else { of_each(&vertex, &part) };
+        vertex = if number == 1 { part } else { of_each(graph, &vertex, &part)? };
         next = level(&mut network, &masses, quality, options, start, number, run)?;
-        *community = of_each(&vertex, &next.community);
+        *community = of_each(graph, &vertex, &next.community)?;
         number += 1;
     }
     Ok(first_moves)
 }
 
 /// For each of `vertex`, its place in `of`.
-fn of_each(vertex: &[u32], of: &[u32]) -> Vec<u32> {
-    vertex.iter().map(|&v| of[v as usize]).collect()
+fn of_each(graph: &Graph, vertex: &[u32], of: &[u32]) -> Result<Vec<u32>> {
+    vec_from_fn(graph.thread_pool(), vertex.len(), |v| of[vertex[v] as usize])
 }
 
 /// The communities to which a network's vertices moved.
@@ -250,7 +252,7 @@ fn level<'g>(
     }
     let next = network.aggregate(&part, parts_count)?;
     run.iteration("aggregate", parts_count as f64);
-    let (mut next_masses, mut start) = (vec![0.0; parts_count], vec![0; parts_count]);
+    let (mut next_masses, mut start) = (zeroed_vec(parts_count), zeroed_vec(parts_count));
     for ((&part, &own), mass) in part.iter().zip(&community).zip(masses) {
         next_masses[part as usize] += mass;
         // Communities begin as they were found.

@@ -1,6 +1,7 @@
 //! Vertices that move between communities, one after the other, each to where it gains most.
 
 use tiergraph_core::{Draws, Result};
+use tiergraph_mem::{prefetch, vec_from_fn, zeroed_vec};
 
 use super::network::{Neighbors, Network, shuffle};
 use crate::bits::Bits;
@@ -37,21 +38,25 @@ struct Near {
 }
 
 impl Near {
-    /// Sums the weights of those `neighbors` of which `counts` is true.
+    /// Sums the weights of those `neighbors` of which `counts` is true, and prefetches the `masses` of their communities.
     #[inline(always)]
     fn weigh(
         &mut self,
         neighbors: &Neighbors<'_>,
         community: &[u32],
+        masses: &[f64],
         counts: impl Fn(u32) -> bool,
     ) {
         self.communities.clear();
-        neighbors.each(|u, weight| {
+        neighbors.each_ahead(|u, weight, [soon, later]| {
+            prefetch(community, later as usize);
+            prefetch(&self.to, community[soon as usize] as usize);
             if counts(u) {
                 let other = community[u as usize];
                 let sum = &mut self.to[other as usize];
                 if *sum == 0.0 {
                     self.communities.push(other);
+                    prefetch(masses, other as usize);
                 }
                 *sum += weight;
             }
@@ -61,12 +66,12 @@ impl Near {
 
 impl<'a> Partition<'a> {
     pub(super) fn new(quality: Quality, mass: &'a [f64], community: Vec<u32>) -> Self {
-        let near = Near { to: vec![0.0; mass.len()], communities: Vec::new() };
+        let near = Near { to: zeroed_vec(mass.len()), communities: Vec::new() };
         Self::with(quality, mass, community, near)
     }
 
     fn with(quality: Quality, mass: &'a [f64], community: Vec<u32>, near: Near) -> Self {
-        let (mut masses, mut members) = (vec![0.0; mass.len()], vec![0; mass.len()]);
+        let (mut masses, mut members) = (zeroed_vec(mass.len()), zeroed_vec(mass.len()));
         for (&own, mass) in community.iter().zip(mass) {
             masses[own as usize] += mass;
             members[own as usize] += 1;
@@ -105,7 +110,7 @@ impl<'a> Partition<'a> {
     /// The community in which a vertex, now in `own`, is worth most.
     #[inline]
     fn best(&mut self, neighbors: &Neighbors<'_>, own: u32) -> u32 {
-        self.near.weigh(neighbors, &self.community, |_| true);
+        self.near.weigh(neighbors, &self.community, &self.masses, |_| true);
         let own_mass = self.mass[neighbors.of as usize];
         let mass = own_mass * self.quality.scale;
         let worth = |to: f64, masses: f64| to - mass * masses;
@@ -145,10 +150,11 @@ impl<'a> Partition<'a> {
     pub(super) fn refined(&mut self, network: &mut Network<'_>) -> Result<Partition<'a>> {
         let n = self.community.len();
         let near = std::mem::take(&mut self.near);
-        let mut parts = Partition::with(self.quality, self.mass, (0..n as u32).collect(), near);
+        let alone = vec_from_fn(network.graph.thread_pool(), n, |v| v as u32)?;
+        let mut parts = Partition::with(self.quality, self.mass, alone, near);
         let (scale, community) = (self.quality.scale, &self.community[..]);
         // The weight from each part to the rest of its community.
-        let mut outside = vec![0.0; n];
+        let mut outside = zeroed_vec(n);
         network.sweep(|neighbors| {
             let own = community[neighbors.of as usize];
             neighbors.each(|u, weight| {
@@ -166,9 +172,9 @@ impl<'a> Partition<'a> {
             if parts.members[own as usize] != 1 || !is_well(outside[v], mass) {
                 return;
             }
-            parts
-                .near
-                .weigh(&neighbors, &parts.community, |u| community[u as usize] == community[v]);
+            parts.near.weigh(&neighbors, &parts.community, &parts.masses, |u| {
+                community[u as usize] == community[v]
+            });
             let (mut best, mut most, mut to_best) = (own, 0.0, 0.0);
             for &part in &parts.near.communities {
                 let to = std::mem::take(&mut parts.near.to[part as usize]);

@@ -6,19 +6,25 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
-use tiergraph_core::{Draws, Error, ErrorKind, Result, threads};
+use tiergraph_core::{Draws, Result, threads};
 use tiergraph_format::manifest::Weights;
 use tiergraph_graph::Graph;
-use tiergraph_mem::{AlignedBuf, Array, MemoryPlan, as_atomic};
+use tiergraph_mem::{AlignedBuf, Array, MemoryPlan, Reservation, as_atomic};
 
-use super::segments::Segments;
+use super::scattered::{Scattered, Writer, chunk_bytes, temporary_file};
+use super::segments::{self, ARC_BYTES, Segments};
 use crate::edge_map::{for_each_arc, stored_once};
 use crate::row_map::{self, ListDegrees, RowMap, Side, Wanted, cut};
 
 /// Bytes of the lists of a block, with those of its vertices.
 const BLOCK_BYTES: u64 = 1 << 20;
+/// The least memory in which the edges of a graph with weights are brought to lists, if there are as many.
+const LEAST_BYTES: u64 = 4 << 20;
+/// Neighbours between one that is prefetched and one that is visited.
+const AHEAD: usize = 16;
 /// Bytes of a vertex in a block.
 const VERTEX_BYTES: u64 = 12;
 
@@ -114,6 +120,22 @@ impl Neighbors<'_> {
         });
     }
 
+    /// As [`each`](Self::each), with two neighbours whose turn comes: one that is next but some, and one after as many again.
+    #[inline(always)]
+    pub(super) fn each_ahead(&self, mut visit: impl FnMut(u32, f64, [u32; 2])) {
+        let at = |i: usize| match self.list {
+            List::Plain(targets) => targets[i.min(targets.len() - 1)],
+            List::Weighted(arcs) => arcs[i.min(arcs.len() - 1)].target,
+        };
+        let mut i = 0;
+        self.all(|target, weight| {
+            if target != self.of && weight != 0.0 {
+                visit(target, weight, [at(i + AHEAD), at(i + 2 * AHEAD)]);
+            }
+            i += 1;
+        });
+    }
+
     #[inline(always)]
     fn all(&self, mut visit: impl FnMut(u32, f64)) {
         match self.list {
@@ -128,7 +150,7 @@ impl<'g> Network<'g> {
     /// [`Network::memory`].
     ///
     /// # Errors
-    /// Weights of 2³² arcs or more, any error of a pass.
+    /// Any error of a pass; those of a temporary file.
     pub(super) fn read(graph: &'g Graph, degrees: &'g ListDegrees) -> Result<Self> {
         let memory = graph.memory();
         let _for_smaller =
@@ -149,12 +171,13 @@ impl<'g> Network<'g> {
     pub(super) fn memory(graph: &Graph) -> Result<MemoryPlan> {
         let arcs = RowMap::arcs(graph, Side::Both);
         let longest = RowMap::longest(graph, Side::Both)?;
-        let arc_bytes = size_of::<WeightedArc>() as u64;
         let plan = RowMap::memory(graph, Side::Both)?
-            .and("the lists of a block", (BLOCK_BYTES / 4).max(longest) * arc_bytes);
+            .and("the lists of a block", (BLOCK_BYTES / 4).max(longest) * ARC_BYTES);
         Ok(match graph.manifest().weighted {
             Weights::None => plan,
-            _ => plan.and("all neighbours and weights", Segments::bytes(graph.vertices(), arcs)),
+            _ => plan
+                .and("where lists with weights begin", graph.vertices() as u64 * 8)
+                .and("neighbours and weights", least_room(arcs)),
         })
     }
 
@@ -268,7 +291,7 @@ impl<'g> Network<'g> {
         let ahead = match in_memory {
             true => None,
             false => {
-                let bytes = blocks.most_arcs * size_of::<WeightedArc>() as u64;
+                let bytes = blocks.most_arcs * ARC_BYTES;
                 graph.memory().reserve_if_left(bytes, "the lists of the next block")?
             }
         };
@@ -287,7 +310,7 @@ impl<'g> Network<'g> {
             }
             Lists::Segments(segments) => {
                 let new = (0..buffers).map(|_| AlignedBuf::default()).collect();
-                let read = |block: &&Range<u32>, to: &mut _| segments.read_to(to, block);
+                let read = |block: &&Range<u32>, to: &mut _| segments.read_to(to, block, wanted);
                 threads::ahead("lists", order, new, read, |block, buffer| {
                     each(block, &segments.pieces(buffer, block))
                 })
@@ -307,50 +330,127 @@ pub(super) fn shuffle(values: &mut [u32], draws: &mut Draws) {
 /// arcs came.
 fn weighted(graph: &Graph, degrees: &ListDegrees) -> Result<Segments> {
     let vertices = graph.tiles().vertices() as u32;
-    let mut starts = Vec::with_capacity(vertices as usize + 1);
-    let mut end = 0u64;
-    for v in 0..vertices {
-        starts.push(end as u32);
-        end += degrees.all(v);
+    let arcs: u64 = (0..vertices).map(|v| degrees.all(v)).sum();
+    let memory = graph.memory();
+    if arcs < u64::from(u32::MAX) {
+        let bytes = Segments::bytes(vertices as usize, arcs);
+        if let Some(held) = memory.reserve_if_left(bytes, "all neighbours and weights")? {
+            return weighted_whole(graph, degrees, arcs as usize, held);
+        }
     }
-    starts.push(u32::try_from(end).map_err(|_| too_many(graph))?);
-    let mut arcs = Array::<WeightedArc>::zeroed(end as usize)?;
+    let least = least_room(arcs);
+    let more = (memory.budget().left() / 4).saturating_sub(least);
+    let held = memory.reserve_if_left(more, "neighbours and weights")?;
+    let room = least + if held.is_some() { more } else { 0 };
+    weighted_in_parts(graph, degrees, room)
+}
+
+/// The least memory for arcs that are brought to lists.
+fn least_room(arcs: u64) -> u64 {
+    (arcs * ARC_BYTES).clamp(LEAST_BYTES >> 6, LEAST_BYTES)
+}
+
+/// The same, where they fit the memory that is `held`.
+fn weighted_whole(
+    graph: &Graph,
+    degrees: &ListDegrees,
+    arcs: usize,
+    held: Reservation,
+) -> Result<Segments> {
+    let vertices = graph.tiles().vertices() as u32;
+    let mut starts = Vec::with_capacity(vertices as usize + 1);
+    starts.push(0u32);
+    starts.extend((0..vertices).scan(0, |end, v| {
+        *end += degrees.all(v) as u32;
+        Some(*end)
+    }));
+    let mut arcs = Array::<WeightedArc>::zeroed(arcs)?;
     let next: Vec<AtomicU32> = starts.iter().map(|&start| AtomicU32::new(start)).collect();
     let slots = as_atomic(bytemuck::cast_slice_mut(&mut arcs)).as_chunks::<3>().0;
-    let put = |v: u32, target: u32, weight: f64| {
+    let put = |(): &mut (), v: u32, arc: WeightedArc| {
         let at = next[v as usize].fetch_add(1, Ordering::Relaxed) as usize;
         if let Some(slot) = slots.get(at) {
-            let words: [u32; 3] = bytemuck::cast(WeightedArc::new(target, weight));
+            let words: [u32; 3] = bytemuck::cast(arc);
             slot.iter().zip(words).for_each(|(slot, word)| slot.store(word, Ordering::Relaxed));
         }
     };
-    let (directed, tiles) = (graph.manifest().directed, graph.tiles().is_stored());
+    each_arc(graph, |_| (), put, |()| Ok(()))?;
+    drop(next);
+    Segments::whole(graph, starts, arcs, held)
+}
+
+/// The same, in parts: each in a bucket of a file first, as many as there is memory to write, and then sorted.
+fn weighted_in_parts(graph: &Graph, degrees: &ListDegrees, room: u64) -> Result<Segments> {
+    let vertices = graph.tiles().vertices() as u32;
+    let threads = graph.thread_pool().size();
+    let mut made = Segments::that_leave(graph.memory().budget().left() / 3);
+    let lengths = || (0..vertices).map(|v| degrees.all(v));
+    let parts = cut(lengths(), 0, room / 2 / ARC_BYTES * 4);
+    let chunk = chunk_bytes(room / threads as u64, parts.len());
+    let at_once = (room / chunk) as usize / threads;
+    for parts in parts.chunks(at_once.max(1)) {
+        let file = Arc::new(temporary_file(graph)?);
+        let own = parts[0].start..parts[parts.len() - 1].end;
+        let written = Mutex::new(Vec::new());
+        each_arc(
+            graph,
+            |_| Writer::new(Arc::clone(&file), parts, chunk),
+            |writer, v, arc| {
+                if let (Ok(writer), true) = (writer, own.contains(&v)) {
+                    writer.put(v, arc);
+                }
+            },
+            |writer| {
+                let buckets = writer?.finish()?;
+                written.lock().unwrap_or_else(PoisonError::into_inner).push(buckets);
+                Ok(())
+            },
+        )?;
+        let written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut scattered = Scattered::of(file, written)?;
+        for (bucket, part) in parts.iter().enumerate() {
+            let lengths: Vec<u32> = part.clone().map(|v| degrees.all(v) as u32).collect();
+            made.push(graph, &lengths, |starts, arcs| {
+                let mut next = starts.to_vec();
+                scattered.empty(bucket, |v, own| {
+                    let next = &mut next[(v - part.start) as usize];
+                    let end = *next as usize + own.len();
+                    if let Some(slots) = arcs.get_mut(*next as usize..end) {
+                        slots.copy_from_slice(own);
+                        *next = end as u32;
+                    }
+                })?;
+                segments::sort(graph, starts, arcs)
+            })?;
+        }
+    }
+    Ok(made)
+}
+
+/// Calls `put` with each edge, both ways. Each worker has a state, which `begin` makes of its number and `end` takes.
+fn each_arc<W>(
+    graph: &Graph,
+    begin: impl Fn(usize) -> W + Sync,
+    put: impl Fn(&mut W, u32, WeightedArc) + Sync,
+    end: impl Fn(W) -> Result<()> + Sync,
+) -> Result<()> {
+    let (directed, once) = (graph.manifest().directed, stored_once(graph));
     // Of an undirected graph's raw blocks, a row is a whole list.
-    let whole = !tiles && !directed;
-    let once = stored_once(graph);
+    let whole = !graph.tiles().is_stored() && !directed;
     for_each_arc(
         graph,
         &graph.tiles().select(|_| true),
-        |_| (),
-        |(), arcs| {
+        begin,
+        |state, arcs| {
             arcs.rows(|row, arcs| {
                 arcs.weighted(|column, weight| {
-                    put(row, column, weight);
+                    put(state, row, WeightedArc::new(column, weight));
                     if !whole && (directed || (once && row != column)) {
-                        put(column, row, weight);
+                        put(state, column, WeightedArc::new(row, weight));
                     }
                 });
             });
         },
-        |()| Ok(()),
-    )?;
-    drop(next);
-    Segments::whole(graph, starts, arcs)
-}
-
-fn too_many(graph: &Graph) -> Error {
-    Error::new(ErrorKind::Input, "find the communities of")
-        .object(graph.dir().path().display())
-        .expected("fewer than 2^32 neighbours in all")
-        .got("more")
+        end,
+    )
 }

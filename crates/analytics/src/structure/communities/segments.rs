@@ -10,9 +10,12 @@ use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation};
 
 use super::network::{BlockLists, List, WeightedArc};
 use super::scattered::temporary_file;
+use crate::row_map::Wanted;
 
 /// Bytes of an arc.
 pub(super) const ARC_BYTES: u64 = size_of::<WeightedArc>() as u64;
+/// Bytes that are read though no list of them is wanted, where that spares another read.
+const GAP_BYTES: usize = 16 << 10;
 /// Arrays of so many arcs are whole pages.
 const PAGES_ARCS: usize = PAGE_BYTES / 4;
 
@@ -51,7 +54,7 @@ impl Segments {
         vertices as u64 * 8 + arcs * ARC_BYTES
     }
 
-    /// All lists as one segment, which are put in order. The caller has reserved [`Segments::bytes`].
+    /// All lists as one segment, which are put in order; `held` has reserved [`Segments::bytes`].
     ///
     /// # Errors
     /// A system without threads.
@@ -59,22 +62,11 @@ impl Segments {
         graph: &Graph,
         starts: Vec<u32>,
         mut arcs: Array<WeightedArc>,
+        held: Reservation,
     ) -> Result<Self> {
+        sort(graph, &starts, &mut arcs)?;
         let vertices = 0..starts.len() as u32 - 1;
-        let groups = groups(vertices.clone(), 1 << 12);
-        let arcs_of = |group: &Range<u32>| {
-            (starts[group.end as usize] - starts[group.start as usize]) as usize
-        };
-        graph.thread_pool().share(split(&mut arcs, &groups, arcs_of), |_, groups| {
-            for (group, arcs) in groups {
-                let first = starts[group.start as usize];
-                for v in group.start as usize..group.end as usize {
-                    let own = (starts[v] - first) as usize..(starts[v + 1] - first) as usize;
-                    arcs[own].sort_unstable_by_key(|arc| (arc.target, arc.weight().to_bits()));
-                }
-            }
-        })?;
-        let all = vec![Segment { vertices, starts, arcs: Arcs::Memory(arcs), _held: None }];
+        let all = vec![Segment { vertices, starts, arcs: Arcs::Memory(arcs), _held: Some(held) }];
         Ok(Self { all, ..Self::default() })
     }
 
@@ -130,11 +122,16 @@ impl Segments {
         between.map(|pair| u64::from(pair[1] - pair[0]))
     }
 
-    /// Reads the lists of the vertices of `block` that are not in memory to `buffer`.
+    /// Reads the lists of the vertices of `block` that are `wanted`, but not in memory, to `buffer`.
     ///
     /// # Errors
     /// Those of a file; no memory.
-    pub(super) fn read_to(&self, buffer: &mut AlignedBuf, block: &Range<u32>) -> Result<()> {
+    pub(super) fn read_to(
+        &self,
+        buffer: &mut AlignedBuf,
+        block: &Range<u32>,
+        wanted: &Wanted<'_>,
+    ) -> Result<()> {
         let segments = self.of(block);
         let len = segments.iter().map(|segment| segment.pages(block).len()).sum::<usize>();
         if buffer.len() < len {
@@ -146,10 +143,10 @@ impl Segments {
             let pages = segment.pages(block);
             let (own, after) = std::mem::take(&mut rest).split_at_mut(pages.len());
             rest = after;
-            if let (Arcs::File(offset), Some(file), false) =
-                (&segment.arcs, &self.file, own.is_empty())
-            {
-                file.read(own, offset + pages.start as u64)?;
+            let (Arcs::File(offset), Some(file)) = (&segment.arcs, &self.file) else { continue };
+            for run in segment.runs(block, wanted) {
+                let to = &mut own[run.start - pages.start..run.end - pages.start];
+                file.read(to, offset + run.start as u64)?;
             }
         }
         Ok(())
@@ -201,6 +198,21 @@ impl Segment {
         }
     }
 
+    /// The pages with lists of the vertices of `block` that are `wanted`, in runs to be read together.
+    fn runs(&self, block: &Range<u32>, wanted: &Wanted<'_>) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        let (vertices, _) = self.part(block);
+        for v in vertices.filter(|&v| wanted(v)) {
+            let pages = self.pages(&(v..v + 1));
+            match runs.last_mut() {
+                _ if pages.is_empty() => (),
+                Some(last) if pages.start <= last.end + GAP_BYTES => last.end = pages.end,
+                _ => runs.push(pages),
+            }
+        }
+        runs
+    }
+
     /// The lists of its vertices that are in `block`; `pages` has those of the file.
     fn piece<'a>(&'a self, block: &Range<u32>, pages: &'a [u8]) -> Piece<'a> {
         let ((vertices, starts), bytes) = (self.part(block), self.bytes(block));
@@ -234,6 +246,26 @@ impl BlockLists for Pieces<'_> {
         let places = (piece.starts[at] - first) as usize..(piece.starts[at + 1] - first) as usize;
         List::Weighted(&piece.arcs[places])
     }
+}
+
+/// Puts lists, of which `starts` says where each begins and the last ends, in order: by target, then by weight.
+///
+/// # Errors
+/// A system without threads.
+pub(super) fn sort(graph: &Graph, starts: &[u32], arcs: &mut [WeightedArc]) -> Result<()> {
+    let groups = groups(0..starts.len() as u32 - 1, 1 << 12);
+    let arcs_of =
+        |group: &Range<u32>| (starts[group.end as usize] - starts[group.start as usize]) as usize;
+    graph.thread_pool().share(split(arcs, &groups, arcs_of), |_, groups| {
+        for (group, arcs) in groups {
+            let first = starts[group.start as usize];
+            for v in group.start as usize..group.end as usize {
+                let own = (starts[v] - first) as usize..(starts[v + 1] - first) as usize;
+                arcs[own].sort_unstable_by_key(|arc| (arc.target, arc.weight().to_bits()));
+            }
+        }
+    })?;
+    Ok(())
 }
 
 /// `vertices` in groups of `each`.
@@ -303,9 +335,10 @@ mod tests {
         for _ in 0..300 {
             let start = draws.below(vertices.into()) as u32;
             let block = start..start + 1 + draws.below((vertices - start).into()) as u32;
-            file.read_to(&mut buffer, &block).unwrap();
+            let odd = draws.below(2) as u32;
+            file.read_to(&mut buffer, &block, &|v| v % 2 == odd).unwrap();
             let (memory, file) = (memory.pieces(&[], &block), file.pieces(&buffer, &block));
-            for v in block {
+            for v in block.filter(|v| v % 2 == odd) {
                 let (List::Weighted(expected), List::Weighted(found)) =
                     (memory.list(v), file.list(v))
                 else {
