@@ -332,7 +332,7 @@ impl<S: Slot> Aggregation<S> {
 
     /// Makes the list of one community, whose members have more neighbours than fit the memory.
     fn large(&mut self, graph: &Graph, arcs: &mut impl Arcs<S>) -> Result<()> {
-        let mut sums = zeroed_vec(self.lengths.len());
+        let mut sums = Array::<f64>::zeroed(self.lengths.len())?;
         arcs.each(|_, arc| sums[arc.target() as usize] += arc.weight())?;
         let arcs = || sums.iter().enumerate().filter(|&(_, weight)| *weight != 0.0);
         self.made.push(graph, &[arcs().count() as u32], |_, to| {

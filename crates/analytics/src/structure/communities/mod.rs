@@ -19,12 +19,12 @@ mod segments;
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
-use tiergraph_mem::{vec_from_fn, zeroed_vec};
+use tiergraph_mem::{Array, Reservation};
 
 use crate::labels::canonical_labels;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, Side};
-use moves::{Partition, Quality};
+use moves::{Partition, Quality, numbered};
 use network::Network;
 
 /// How communities are made.
@@ -37,14 +37,36 @@ pub enum Method {
 }
 
 impl Method {
-    /// The most bytes of state a vertex, with the list of a community that all others are neighbours of.
+    /// The most bytes of state a vertex, where each becomes a vertex of the smaller network.
     fn bytes(self) -> u64 {
+        OF_FIRST + self.bytes_of_smaller()
+    }
+
+    /// The most bytes of state a vertex of a smaller network while its vertices move and are refined: masses, communities with
+    /// masses and members, weights to communities with a list of them that grows, where lists begin, and bits; Leiden's parts
+    /// with masses, and the weights to others.
+    fn bytes_of_smaller(self) -> u64 {
         match self {
-            Self::Louvain => 72,
-            Self::Leiden => 96,
+            Self::Louvain => 48,
+            Self::Leiden => 64,
         }
     }
+
+    /// The most bytes of state from when `own` vertices of the network `number` become `smaller` ones, until these do.
+    fn bytes_from(self, number: u64, first: usize, own: usize, smaller: usize) -> u64 {
+        let (first, own, smaller) = (first as u64, own as u64, smaller as u64);
+        // Strengths, masses, communities and parts; of others than the first where lists begin, and what the first has.
+        let before = if number == 0 { own * 24 } else { first * OF_FIRST + own * 20 };
+        // Lengths of lists, where they begin, and either a sum and an arc for each or several places.
+        let aggregating = before + smaller * 28;
+        aggregating.max(first * OF_FIRST + smaller * self.bytes_of_smaller())
+    }
 }
+
+/// What a refusal calls the memory of state.
+const STATE: &str = "the communities";
+/// Bytes that a vertex has while smaller networks' do: its strength, and its number there.
+const OF_FIRST: u64 = 12;
 
 /// What is made as large as possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -96,17 +118,16 @@ pub fn communities(
     }
     let n = graph.tiles().vertices();
     let plan = Network::memory(graph)?
-        .and(
-            "the communities",
-            n as u64 * options.method.bytes() + graph.ids().of_positions_bytes(),
-        )
-        .and("neighbours of communities", Network::aggregate_bytes(graph));
-    let _state = graph.memory().reserve_all(&plan)?;
+        .and("the vertices' ids", graph.ids().of_positions_bytes())
+        .and("neighbours of communities", Network::aggregate_bytes(graph))
+        .and(STATE, n as u64 * options.method.bytes());
+    let held = graph.memory().reserve_all(&plan)?;
+    let state = State { graph, all: held.bytes(), held, most: n as u64 * options.method.bytes() };
     let name = if options.method == Method::Leiden { "leiden" } else { "louvain" };
     let mut run = Run::start(graph, name, 0, progress);
     let degrees = ListDegrees::read(graph, Side::Both)?;
     let mut network = Network::read(graph, &degrees)?;
-    let mut strengths = zeroed_vec(n);
+    let mut strengths = Array::<f64>::zeroed(n)?;
     network.sweep(|neighbors| {
         let own = &mut strengths[neighbors.of as usize];
         neighbors.with_loops(|_, weight| *own += weight);
@@ -120,21 +141,22 @@ pub fn communities(
         Objective::Potts => options.resolution,
     };
     let quality = Quality { scale, counts_edges };
-    let mut community = vec_from_fn(graph.thread_pool(), n, |v| v as u32)?;
+    let mut search = Search { quality, options, first: n, state, run };
+    let mut community = Array::from_fn(graph.thread_pool(), n, |v| v as u32)?;
     let mut done = [0u64];
     // Between iterations there is no more to keep than this; within one there is much more.
     if options.iterations > 1 {
-        run.resume(options, |from| {
+        search.run.resume(options, |from| {
             from.array(&mut done)?;
             from.array(&mut community)
         })?;
     }
     for iteration in done[0] as usize..options.iterations {
-        let moves = levels(&mut network, &strengths, quality, options, &mut community, &mut run)?;
+        let moves = search.levels(&mut network, &strengths, &mut community)?;
         if moves == 0 && iteration > 0 {
             break;
         }
-        run.keep(|to| {
+        search.run.keep(|to| {
             to.array(&[iteration as u64 + 1]);
             to.array(&community);
             Ok(())
@@ -144,8 +166,8 @@ pub fn communities(
         // A community that lost a vertex after its last refinement may be in pieces, which are worth more.
         community = connected(&mut network, &community)?;
     }
-    let mut masses = zeroed_vec::<f64>(n);
-    community.iter().zip(&strengths).for_each(|(&own, mass)| masses[own as usize] += mass);
+    let mut masses = Array::<f64>::zeroed(n)?;
+    community.iter().zip(&strengths[..]).for_each(|(&own, mass)| masses[own as usize] += mass);
     let chance: f64 = masses.iter().map(|mass| (mass / all.max(f64::MIN_POSITIVE)).powi(2)).sum();
     let mut inside = 0.0;
     network.sweep(|neighbors| {
@@ -157,9 +179,9 @@ pub fn communities(
         });
     })?;
     let modularity = if all > 0.0 { inside / all - chance } else { 0.0 };
-    let report = run.finish(true)?;
+    let report = search.run.finish(true)?;
     // The first vertex of a community stands for it.
-    let mut first = vec![u32::MAX; n];
+    let mut first = Array::<u32>::zeroed(n)?;
     for (v, &own) in community.iter().enumerate().rev() {
         first[own as usize] = v as u32;
     }
@@ -167,43 +189,35 @@ pub fn communities(
     Ok((Found { labels, modularity }, report))
 }
 
-/// Moves vertices, then communities as vertices, and so on, until none moves. `community` has those to begin
-/// with, and then those that were found. Returns how many moves of vertices there were.
-fn levels(
-    network: &mut Network<'_>,
-    strengths: &[f64],
-    quality: Quality,
-    options: &Communities,
-    community: &mut Vec<u32>,
-    run: &mut Run<'_>,
-) -> Result<u64> {
-    let graph = network.graph;
-    let ones = if quality.counts_edges { Vec::new() } else { vec![1.0; network.len()] };
-    let masses = if quality.counts_edges { strengths } else { &ones };
-    let mut next = level(network, masses, quality, options, std::mem::take(community), 0, run)?;
-    let first_moves = next.moves;
-    *community = std::mem::take(&mut next.community);
-    // For each vertex of the graph, that of the present network.
-    let mut vertex = Vec::new();
-    let mut number = 1u64;
-    while let Some(Smaller { mut network, masses, start, part }) = next.smaller.take() {
-        vertex = if number == 1 { part } else { of_each(graph, &vertex, &part)? };
-        next = level(&mut network, &masses, quality, options, start, number, run)?;
-        *community = of_each(graph, &vertex, &next.community)?;
-        number += 1;
+/// The memory of a run. Where a smaller network has far fewer vertices, it is less, and lists may have the rest.
+struct State<'g> {
+    graph: &'g Graph,
+    held: Reservation,
+    /// What was reserved at first, and what part of it was for state.
+    all: u64,
+    most: u64,
+}
+
+impl State<'_> {
+    /// Holds so many bytes for state, of which there was memory for more.
+    fn resize(&mut self, bytes: u64) -> Result<()> {
+        let bytes = self.all - self.most + bytes.min(self.most);
+        self.held.shrink_to(bytes);
+        let more = bytes - self.held.bytes();
+        self.held.join(self.graph.memory().reserve(more, STATE)?);
+        Ok(())
     }
-    Ok(first_moves)
 }
 
 /// For each of `vertex`, its place in `of`.
-fn of_each(graph: &Graph, vertex: &[u32], of: &[u32]) -> Result<Vec<u32>> {
-    vec_from_fn(graph.thread_pool(), vertex.len(), |v| of[vertex[v] as usize])
+fn of_each(graph: &Graph, vertex: &[u32], of: &[u32]) -> Result<Array<u32>> {
+    Array::from_fn(graph.thread_pool(), vertex.len(), |v| of[vertex[v] as usize])
 }
 
 /// The communities to which a network's vertices moved.
 struct Moved<'g> {
     moves: u64,
-    community: Vec<u32>,
+    community: Array<u32>,
     /// The network to go on with.
     smaller: Option<Smaller<'g>>,
 }
@@ -212,59 +226,114 @@ struct Moved<'g> {
 struct Smaller<'g> {
     network: Network<'g>,
     /// The masses of its vertices.
-    masses: Vec<f64>,
+    masses: Array<f64>,
     /// The communities in which its vertices begin.
-    start: Vec<u32>,
+    start: Array<u32>,
     /// For each vertex of the network before, that of this one.
-    part: Vec<u32>,
+    part: Array<u32>,
 }
 
-/// Moves the vertices of a network, which begin in the communities `start`, and makes the next network.
-fn level<'g>(
-    network: &mut Network<'g>,
-    masses: &[f64],
+/// How communities are found, and what is told of it.
+struct Search<'a, 'g> {
     quality: Quality,
-    options: &Communities,
-    start: Vec<u32>,
-    number: u64,
-    run: &mut Run<'_>,
-) -> Result<Moved<'g>> {
-    let seed = options.seed.wrapping_add(number);
-    let mut partition = Partition::new(quality, masses, start);
-    let moves = partition.move_vertices(network, seed)?;
-    run.iteration("move", moves as f64);
-    let refined = match options.method {
-        Method::Louvain => None,
-        Method::Leiden => Some(partition.refined(network)?),
-    };
-    let (community, count) = partition.numbered(seed);
-    let is_last = count == network.len() || (moves == 0 && number > 0);
-    let (part, parts_count) = match refined {
-        _ if is_last => (Vec::new(), network.len()),
-        None => (community.clone(), count),
-        Some(refined) => refined.numbered(seed),
-    };
-    if options.method == Method::Leiden && !is_last {
-        run.iteration("refine", parts_count as f64);
+    options: &'a Communities,
+    /// The number of the graph's vertices.
+    first: usize,
+    state: State<'g>,
+    run: Run<'g>,
+}
+
+impl Search<'_, '_> {
+    /// Moves vertices, then communities as vertices, and so on, until none moves. `community` has those to begin
+    /// with, and then those that were found. Returns how many moves of vertices there were.
+    fn levels(
+        &mut self,
+        network: &mut Network<'_>,
+        strengths: &[f64],
+        community: &mut Array<u32>,
+    ) -> Result<u64> {
+        self.state.resize(self.state.most)?;
+        let graph = network.graph;
+        let start = std::mem::take(community);
+        let mut next = match self.quality.counts_edges {
+            true => self.level(network, strengths, start, 0)?,
+            false => {
+                let ones = Array::from_fn(graph.thread_pool(), network.len(), |_| 1.0)?;
+                self.level(network, &ones, start, 0)?
+            }
+        };
+        let first_moves = next.moves;
+        // For each vertex of the graph, that of the present network.
+        let mut vertex: Option<Array<u32>> = None;
+        let mut number = 1u64;
+        while let Some(Smaller { mut network, masses, start, part }) = next.smaller.take() {
+            next.community = Array::default();
+            vertex = Some(match vertex {
+                None => part,
+                Some(vertex) => of_each(graph, &vertex, &part)?,
+            });
+            next = self.level(&mut network, &masses, start, number)?;
+            number += 1;
+        }
+        *community = match vertex {
+            None => next.community,
+            Some(vertex) => of_each(graph, &vertex, &next.community)?,
+        };
+        Ok(first_moves)
     }
-    if parts_count == network.len() {
-        return Ok(Moved { moves, community, smaller: None });
+
+    /// Moves the vertices of a network, which begin in the communities `start`, and makes the next network.
+    fn level<'n>(
+        &mut self,
+        network: &mut Network<'n>,
+        masses: &[f64],
+        start: Array<u32>,
+        number: u64,
+    ) -> Result<Moved<'n>> {
+        let method = self.options.method;
+        let seed = self.options.seed.wrapping_add(number);
+        let mut partition = Partition::new(self.quality, masses, start)?;
+        let moves = partition.move_vertices(network, seed)?;
+        self.run.iteration("move", moves as f64);
+        let refined = match method {
+            Method::Louvain => None,
+            Method::Leiden => Some(partition.refined(network)?),
+        };
+        let (community, count) = numbered(partition.community, seed)?;
+        let is_last = count == network.len() || (moves == 0 && number > 0);
+        let (part, parts_count) = match refined {
+            _ if is_last => (Array::default(), network.len()),
+            None => (
+                Array::from_fn(network.graph.thread_pool(), community.len(), |v| community[v])?,
+                count,
+            ),
+            Some(refined) => numbered(refined, seed)?,
+        };
+        if method == Method::Leiden && !is_last {
+            self.run.iteration("refine", parts_count as f64);
+        }
+        if parts_count == network.len() {
+            return Ok(Moved { moves, community, smaller: None });
+        }
+        self.state.resize(method.bytes_from(number, self.first, network.len(), parts_count))?;
+        let next = network.aggregate(&part, parts_count)?;
+        self.run.iteration("aggregate", parts_count as f64);
+        let (mut next_masses, mut start) =
+            (Array::<f64>::zeroed(parts_count)?, Array::zeroed(parts_count)?);
+        for ((&part, &own), mass) in part.iter().zip(&community[..]).zip(masses) {
+            next_masses[part as usize] += mass;
+            // Communities begin as they were found.
+            start[part as usize] = own;
+        }
+        let smaller = Smaller { network: next, masses: next_masses, start, part };
+        Ok(Moved { moves, community, smaller: Some(smaller) })
     }
-    let next = network.aggregate(&part, parts_count)?;
-    run.iteration("aggregate", parts_count as f64);
-    let (mut next_masses, mut start) = (zeroed_vec(parts_count), zeroed_vec(parts_count));
-    for ((&part, &own), mass) in part.iter().zip(&community).zip(masses) {
-        next_masses[part as usize] += mass;
-        // Communities begin as they were found.
-        start[part as usize] = own;
-    }
-    let smaller = Smaller { network: next, masses: next_masses, start, part };
-    Ok(Moved { moves, community, smaller: Some(smaller) })
 }
 
 /// For each vertex the first of the connected piece of its community that it is in.
-fn connected(network: &mut Network<'_>, community: &[u32]) -> Result<Vec<u32>> {
-    let mut piece: Vec<u32> = (0..community.len() as u32).collect();
+fn connected(network: &mut Network<'_>, community: &[u32]) -> Result<Array<u32>> {
+    let threads = network.graph.thread_pool();
+    let mut piece = Array::from_fn(threads, community.len(), |v| v as u32)?;
     fn root(piece: &mut [u32], mut v: u32) -> u32 {
         while piece[v as usize] != v {
             let above = piece[piece[v as usize] as usize];

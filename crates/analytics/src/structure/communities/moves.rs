@@ -1,7 +1,7 @@
 //! Vertices that move between communities, one after the other, each to where it gains most.
 
 use tiergraph_core::{Draws, Result};
-use tiergraph_mem::{prefetch, vec_from_fn, zeroed_vec};
+use tiergraph_mem::{Array, prefetch};
 
 use super::network::{Neighbors, Network, shuffle};
 use crate::bits::Bits;
@@ -20,10 +20,10 @@ pub(super) struct Partition<'a> {
     quality: Quality,
     /// The masses of vertices.
     mass: &'a [f64],
-    pub(super) community: Vec<u32>,
+    pub(super) community: Array<u32>,
     /// The masses of communities.
-    masses: Vec<f64>,
-    members: Vec<u32>,
+    masses: Array<f64>,
+    members: Array<u32>,
     near: Near,
     /// Where the next community without members is looked for.
     empty: usize,
@@ -33,7 +33,7 @@ pub(super) struct Partition<'a> {
 #[derive(Default)]
 struct Near {
     /// 0 for the others.
-    to: Vec<f64>,
+    to: Array<f64>,
     communities: Vec<u32>,
 }
 
@@ -65,18 +65,15 @@ impl Near {
 }
 
 impl<'a> Partition<'a> {
-    pub(super) fn new(quality: Quality, mass: &'a [f64], community: Vec<u32>) -> Self {
-        let near = Near { to: zeroed_vec(mass.len()), communities: Vec::new() };
-        Self::with(quality, mass, community, near)
-    }
-
-    fn with(quality: Quality, mass: &'a [f64], community: Vec<u32>, near: Near) -> Self {
-        let (mut masses, mut members) = (zeroed_vec(mass.len()), zeroed_vec(mass.len()));
-        for (&own, mass) in community.iter().zip(mass) {
+    pub(super) fn new(quality: Quality, mass: &'a [f64], community: Array<u32>) -> Result<Self> {
+        let n = mass.len();
+        let (mut masses, mut members) = (Array::zeroed(n)?, Array::zeroed(n)?);
+        for (&own, &mass) in community.iter().zip(mass) {
             masses[own as usize] += mass;
             members[own as usize] += 1;
         }
-        Self { quality, mass, community, masses, members, near, empty: 0 }
+        let near = Near { to: Array::zeroed(n)?, communities: Vec::new() };
+        Ok(Self { quality, mass, community, masses, members, near, empty: 0 })
     }
 
     /// Moves vertices while any gains by it; returns how many moves there were. Rounds go over all in an order by
@@ -144,17 +141,20 @@ impl<'a> Partition<'a> {
         self.members[after as usize] += 1;
     }
 
-    /// Parts of these communities, each connected: every vertex begins alone, and one that is well connected
-    /// to its community joins the part of it where it gains most, if that is well connected, too (Leiden's
-    /// refinement, without its random choice).
-    pub(super) fn refined(&mut self, network: &mut Network<'_>) -> Result<Partition<'a>> {
-        let n = self.community.len();
-        let near = std::mem::take(&mut self.near);
-        let alone = vec_from_fn(network.graph.thread_pool(), n, |v| v as u32)?;
-        let mut parts = Partition::with(self.quality, self.mass, alone, near);
+    /// Parts of these communities, each connected and by the number of one of its vertices: every vertex begins alone, and
+    /// one that is well connected to its community joins the part of it where it gains most, if that is well connected, too
+    /// (Leiden's refinement, without its random choice). No vertex moves after this.
+    pub(super) fn refined(&mut self, network: &mut Network<'_>) -> Result<Array<u32>> {
+        let (n, threads) = (self.community.len(), network.graph.thread_pool());
+        let mut near = std::mem::take(&mut self.near);
+        self.members = Array::default();
+        let mut parts = Array::from_fn(threads, n, |v| v as u32)?;
+        let mut masses = Array::from_fn(threads, n, |v| self.mass[v])?;
+        // The parts of several vertices. A vertex that is in one stays there.
+        let several = Bits::none(n);
         let (scale, community) = (self.quality.scale, &self.community[..]);
         // The weight from each part to the rest of its community.
-        let mut outside = zeroed_vec(n);
+        let mut outside = Array::<f64>::zeroed(n)?;
         network.sweep(|neighbors| {
             let own = community[neighbors.of as usize];
             neighbors.each(|u, weight| {
@@ -165,48 +165,49 @@ impl<'a> Partition<'a> {
         })?;
         network.sweep(|neighbors| {
             let v = neighbors.of as usize;
-            let own = parts.community[v];
+            let own = neighbors.of;
             let whole = self.masses[community[v] as usize];
             let mass = self.mass[v];
             let is_well = |to_rest: f64, mass: f64| to_rest >= scale * mass * (whole - mass);
-            if parts.members[own as usize] != 1 || !is_well(outside[v], mass) {
+            if several.has(own) || !is_well(outside[v], mass) {
                 return;
             }
-            parts.near.weigh(&neighbors, &parts.community, &parts.masses, |u| {
-                community[u as usize] == community[v]
-            });
+            near.weigh(&neighbors, &parts, &masses, |u| community[u as usize] == community[v]);
             let (mut best, mut most, mut to_best) = (own, 0.0, 0.0);
-            for &part in &parts.near.communities {
-                let to = std::mem::take(&mut parts.near.to[part as usize]);
-                let gain = to - scale * mass * parts.masses[part as usize];
+            for &part in &near.communities {
+                let to = std::mem::take(&mut near.to[part as usize]);
+                let gain = to - scale * mass * masses[part as usize];
                 let is_more = gain > most || (gain == most && best != own && part < best);
-                if part != own
-                    && is_more
-                    && is_well(outside[part as usize], parts.masses[part as usize])
-                {
+                if is_more && is_well(outside[part as usize], masses[part as usize]) {
                     (best, most, to_best) = (part, gain, to);
                 }
             }
             if best != own {
                 outside[best as usize] += outside[v] - 2.0 * to_best;
-                parts.transfer(v as u32, own, best);
+                masses[best as usize] += mass;
+                parts[v] = best;
+                several.put(best);
             }
         })?;
         Ok(parts)
     }
+}
 
-    /// The communities, numbered from 0 in an order by `seed`, and how many they are.
-    pub(super) fn numbered(self, seed: u64) -> (Vec<u32>, usize) {
-        let Self { mut community, members, .. } = self;
-        let mut numbers = members;
-        let count = numbers.iter().filter(|&&members| members > 0).count();
-        let mut order: Vec<u32> = (0..count as u32).collect();
-        shuffle(&mut order, &mut Draws::new(seed));
-        let mut order = order.into_iter();
-        for number in &mut numbers {
-            *number = if *number > 0 { order.next().unwrap_or(0) } else { u32::MAX };
-        }
-        community.iter_mut().for_each(|own| *own = numbers[*own as usize]);
-        (community, count)
+/// Communities, numbered from 0 in an order by `seed`, and how many they are.
+///
+/// # Errors
+/// No memory.
+pub(super) fn numbered(mut community: Array<u32>, seed: u64) -> Result<(Array<u32>, usize)> {
+    let mut numbers = Array::<u32>::zeroed(community.len())?;
+    community.iter().for_each(|&own| numbers[own as usize] = 1);
+    let count = numbers.iter().filter(|&&number| number > 0).count();
+    let mut order = Array::<u32>::zeroed(count)?;
+    order.iter_mut().zip(0..).for_each(|(number, i)| *number = i);
+    shuffle(&mut order, &mut Draws::new(seed));
+    let mut order = order.iter();
+    for number in numbers.iter_mut().filter(|number| **number > 0) {
+        *number = order.next().copied().unwrap_or(0);
     }
+    community.iter_mut().for_each(|own| *own = numbers[*own as usize]);
+    Ok((community, count))
 }
