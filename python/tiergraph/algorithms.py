@@ -179,10 +179,10 @@ class Algorithms:
 
         A community is named by its smallest id. Edges count both ways, by their weights. `last_run`
         has the `modularity` (at resolution 1), the number of `communities`, and the size of the
-        `largest`. Memory holds 72 bytes a vertex (`leiden`: 96) and, with weights, 12 a neighbour;
-        the other lists and those of smaller networks as far as they fit: the latter go on in a
-        temporary file in the graph's folder. A seed's result is the same in any memory and for any
-        number of threads. (Blondel et al., 2008.)
+        `largest`. Memory holds 60 bytes a vertex (`leiden`: 76), and lists as far as they fit:
+        those of smaller networks, and of graphs with weights, go on in temporary files in the
+        graph's folder, of up to 16 bytes a neighbour each. A seed's result is the same in any
+        memory and for any number of threads. (Blondel et al., 2008.)
         """
         options = {"resolution": resolution, "seed": seed, "iterations": 1}
         return self._by_name("louvain", trace, progress, options)

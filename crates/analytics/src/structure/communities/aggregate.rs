@@ -125,14 +125,14 @@ impl Slot for WeightedArc {
 }
 
 impl<'g> Network<'g> {
-    /// The least memory of [`aggregate`](Self::aggregate) beside 32 bytes a vertex.
+    /// The least memory of [`aggregate`](Self::aggregate) beside 28 bytes for each vertex of the network that it makes.
     pub(super) fn aggregate_bytes(graph: &Graph) -> u64 {
         let arcs = RowMap::arcs(graph, Side::Both);
         LEAST_BYTES.min(arcs * (WeightedArc::BYTES + ARC_BYTES))
     }
 
     /// The network whose vertices are the communities, numbered from 0 to `count`. The caller has reserved
-    /// [`aggregate_bytes`](Self::aggregate_bytes), and 32 bytes a vertex of this network.
+    /// [`aggregate_bytes`](Self::aggregate_bytes), and 28 bytes for each community.
     ///
     /// # Errors
     /// Those of a sweep, and of a temporary file where the lists do not fit the memory.

@@ -6,15 +6,17 @@
 //! Edges count both ways, whatever their direction, by their weights.
 //!
 //! Vertices move one after the other, block after block in an order by seed: in one order for all of them, as in that of
-//! degrees, far fewer communities come together in a round. Threads decode lists and make networks smaller; so a seed's result
-//! is the same for any number of them, and in any memory. That holds 72 bytes a vertex with edges (Leiden: 96), and of a graph with weights
-//! all lists, 12 bytes a neighbour. Lists of one without, and those of smaller networks, are read where they do not fit.
+//! degrees, far fewer communities come together in a round. Threads decode lists, read those of the next block, and make
+//! networks smaller; so a seed's result is the same for any number of them, and in any memory. That holds 60 bytes a vertex with edges
+//! (Leiden: 76), and lists as far as they fit: those of the graph are read again, those of smaller networks and of graphs
+//! with weights from temporary files.
 
 mod aggregate;
 mod moves;
 mod network;
 mod scattered;
 mod segments;
+mod weighted;
 
 use serde::Serialize;
 use tiergraph_core::{Error, ErrorKind, Progress, Result};

@@ -5,24 +5,19 @@
 //! from segments, in memory or in a temporary file.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Draws, Result, threads};
 use tiergraph_format::manifest::Weights;
 use tiergraph_graph::Graph;
-use tiergraph_mem::{AlignedBuf, Array, MemoryPlan, Reservation, as_atomic};
+use tiergraph_mem::{AlignedBuf, MemoryPlan};
 
-use super::scattered::{Scattered, Writer, chunk_bytes, temporary_file};
-use super::segments::{self, ARC_BYTES, Segments};
-use crate::edge_map::{for_each_arc, stored_once};
+use super::segments::{ARC_BYTES, Segments};
+use super::weighted;
 use crate::row_map::{self, ListDegrees, RowMap, Side, Wanted, cut};
 
 /// Bytes of the lists of a block, with those of its vertices.
 const BLOCK_BYTES: u64 = 1 << 20;
-/// The least memory in which the edges of a graph with weights are brought to lists, if there are as many.
-const LEAST_BYTES: u64 = 4 << 20;
 /// Neighbours between one that is prefetched and one that is visited.
 const AHEAD: usize = 16;
 /// Bytes of a vertex in a block.
@@ -157,7 +152,7 @@ impl<'g> Network<'g> {
             memory.reserve_if_left(memory.budget().left() / 3, "smaller networks")?;
         let lists = match graph.manifest().weighted {
             Weights::None => Lists::OfGraph(RowMap::new(graph, degrees)?, degrees),
-            _ => Lists::Segments(weighted(graph, degrees)?),
+            _ => Lists::Segments(weighted::lists(graph, degrees)?),
         };
         // An arc from a vertex to itself is listed at both its ends.
         let loop_counts = if graph.manifest().directed { 1.0 } else { 2.0 };
@@ -177,7 +172,7 @@ impl<'g> Network<'g> {
             Weights::None => plan,
             _ => plan
                 .and("where lists with weights begin", graph.vertices() as u64 * 8)
-                .and("neighbours and weights", least_room(arcs)),
+                .and("neighbours and weights", weighted::least_room(arcs)),
         })
     }
 
@@ -324,133 +319,4 @@ pub(super) fn shuffle(values: &mut [u32], draws: &mut Draws) {
     for i in (1..values.len()).rev() {
         values.swap(i, draws.below(i as u64 + 1) as usize);
     }
-}
-
-/// The edges of a graph with weights, either way. Lists are in order, so that nothing depends on the order in which
-/// arcs came.
-fn weighted(graph: &Graph, degrees: &ListDegrees) -> Result<Segments> {
-    let vertices = graph.tiles().vertices() as u32;
-    let arcs: u64 = (0..vertices).map(|v| degrees.all(v)).sum();
-    let memory = graph.memory();
-    if arcs < u64::from(u32::MAX) {
-        let bytes = Segments::bytes(vertices as usize, arcs);
-        if let Some(held) = memory.reserve_if_left(bytes, "all neighbours and weights")? {
-            return weighted_whole(graph, degrees, arcs as usize, held);
-        }
-    }
-    let least = least_room(arcs);
-    let more = (memory.budget().left() / 4).saturating_sub(least);
-    let held = memory.reserve_if_left(more, "neighbours and weights")?;
-    let room = least + if held.is_some() { more } else { 0 };
-    weighted_in_parts(graph, degrees, room)
-}
-
-/// The least memory for arcs that are brought to lists.
-fn least_room(arcs: u64) -> u64 {
-    (arcs * ARC_BYTES).clamp(LEAST_BYTES >> 6, LEAST_BYTES)
-}
-
-/// The same, where they fit the memory that is `held`.
-fn weighted_whole(
-    graph: &Graph,
-    degrees: &ListDegrees,
-    arcs: usize,
-    held: Reservation,
-) -> Result<Segments> {
-    let vertices = graph.tiles().vertices() as u32;
-    let mut starts = Vec::with_capacity(vertices as usize + 1);
-    starts.push(0u32);
-    starts.extend((0..vertices).scan(0, |end, v| {
-        *end += degrees.all(v) as u32;
-        Some(*end)
-    }));
-    let mut arcs = Array::<WeightedArc>::zeroed(arcs)?;
-    let next: Vec<AtomicU32> = starts.iter().map(|&start| AtomicU32::new(start)).collect();
-    let slots = as_atomic(bytemuck::cast_slice_mut(&mut arcs)).as_chunks::<3>().0;
-    let put = |(): &mut (), v: u32, arc: WeightedArc| {
-        let at = next[v as usize].fetch_add(1, Ordering::Relaxed) as usize;
-        if let Some(slot) = slots.get(at) {
-            let words: [u32; 3] = bytemuck::cast(arc);
-            slot.iter().zip(words).for_each(|(slot, word)| slot.store(word, Ordering::Relaxed));
-        }
-    };
-    each_arc(graph, |_| (), put, |()| Ok(()))?;
-    drop(next);
-    Segments::whole(graph, starts, arcs, held)
-}
-
-/// The same, in parts: each in a bucket of a file first, as many as there is memory to write, and then sorted.
-fn weighted_in_parts(graph: &Graph, degrees: &ListDegrees, room: u64) -> Result<Segments> {
-    let vertices = graph.tiles().vertices() as u32;
-    let threads = graph.thread_pool().size();
-    let mut made = Segments::that_leave(graph.memory().budget().left() / 3);
-    let lengths = || (0..vertices).map(|v| degrees.all(v));
-    let parts = cut(lengths(), 0, room / 2 / ARC_BYTES * 4);
-    let chunk = chunk_bytes(room / threads as u64, parts.len());
-    let at_once = (room / chunk) as usize / threads;
-    for parts in parts.chunks(at_once.max(1)) {
-        let file = Arc::new(temporary_file(graph)?);
-        let own = parts[0].start..parts[parts.len() - 1].end;
-        let written = Mutex::new(Vec::new());
-        each_arc(
-            graph,
-            |_| Writer::new(Arc::clone(&file), parts, chunk),
-            |writer, v, arc| {
-                if let (Ok(writer), true) = (writer, own.contains(&v)) {
-                    writer.put(v, arc);
-                }
-            },
-            |writer| {
-                let buckets = writer?.finish()?;
-                written.lock().unwrap_or_else(PoisonError::into_inner).push(buckets);
-                Ok(())
-            },
-        )?;
-        let written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut scattered = Scattered::of(file, written)?;
-        for (bucket, part) in parts.iter().enumerate() {
-            let lengths: Vec<u32> = part.clone().map(|v| degrees.all(v) as u32).collect();
-            made.push(graph, &lengths, |starts, arcs| {
-                let mut next = starts.to_vec();
-                scattered.empty(bucket, |v, own| {
-                    let next = &mut next[(v - part.start) as usize];
-                    let end = *next as usize + own.len();
-                    if let Some(slots) = arcs.get_mut(*next as usize..end) {
-                        slots.copy_from_slice(own);
-                        *next = end as u32;
-                    }
-                })?;
-                segments::sort(graph, starts, arcs)
-            })?;
-        }
-    }
-    Ok(made)
-}
-
-/// Calls `put` with each edge, both ways. Each worker has a state, which `begin` makes of its number and `end` takes.
-fn each_arc<W>(
-    graph: &Graph,
-    begin: impl Fn(usize) -> W + Sync,
-    put: impl Fn(&mut W, u32, WeightedArc) + Sync,
-    end: impl Fn(W) -> Result<()> + Sync,
-) -> Result<()> {
-    let (directed, once) = (graph.manifest().directed, stored_once(graph));
-    // Of an undirected graph's raw blocks, a row is a whole list.
-    let whole = !graph.tiles().is_stored() && !directed;
-    for_each_arc(
-        graph,
-        &graph.tiles().select(|_| true),
-        begin,
-        |state, arcs| {
-            arcs.rows(|row, arcs| {
-                arcs.weighted(|column, weight| {
-                    put(state, row, WeightedArc::new(column, weight));
-                    if !whole && (directed || (once && row != column)) {
-                        put(state, column, WeightedArc::new(row, weight));
-                    }
-                });
-            });
-        },
-        end,
-    )
 }

@@ -195,3 +195,52 @@ impl<'a, S: Pod> Writer<'a, S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+    use tiergraph_core::Draws;
+
+    use super::super::network::WeightedArc;
+    use super::*;
+
+    /// Each bucket has the arcs of its vertices, in the order in which each writer wrote them, whatever runs and chunks
+    /// they are in.
+    #[test]
+    fn buckets_have_what_was_put_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut draws = Draws::new(11);
+        for (chunk, arcs) in [(4096, 30_000), (16 << 10, 9), (8192, 0), (64 << 10, 100_000)] {
+            let path = directory.path().join("arcs");
+            let file = Arc::new(TemporaryFile::create(&path).unwrap());
+            let ranges = [3..4u32, 4..900, 900..901, 901..2000];
+            let mut expected = vec![Vec::new(); ranges.len()];
+            let mut written = Vec::new();
+            for _ in 0..2 {
+                let mut writer = Writer::new(Arc::clone(&file), &ranges, chunk).unwrap();
+                let mut vertex = 3;
+                for i in 0..arcs {
+                    if draws.below(3) == 0 {
+                        vertex = 3 + draws.below(1997) as u32;
+                    }
+                    let weight = f64::from(i) / 7.0;
+                    writer.put(vertex, WeightedArc::new(i, weight));
+                    let bucket = ranges.iter().position(|range| range.contains(&vertex)).unwrap();
+                    expected[bucket].push((vertex, i, weight));
+                }
+                written.push(writer.finish().unwrap());
+            }
+            let mut scattered = Scattered::<WeightedArc>::of(file, written).unwrap();
+            for (bucket, expected) in expected.iter().enumerate() {
+                let mut found = Vec::new();
+                let visit = |vertex, arcs: &[WeightedArc]| {
+                    found.extend(arcs.iter().map(|arc| (vertex, arc.target, arc.weight())));
+                };
+                scattered.empty(bucket, visit).unwrap();
+                assert!(found == *expected, "bucket {bucket}, {arcs} arcs");
+                scattered.empty(bucket, |_, _| panic!("it is empty")).unwrap();
+            }
+        }
+    }
+}
