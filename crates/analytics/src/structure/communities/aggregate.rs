@@ -3,8 +3,8 @@
 //! Communities come in parts whose members' neighbours fit the memory. The communities of neighbours are put to places
 //! of their own, where threads sort them and add up equal ones. Edges inside a community keep none of its vertices
 //! from moving together, and are left out. A community of too many neighbours is a part of its own, which adds to a sum
-//! for each community. Where the network is in memory, a sweep over it brings each part's neighbours; of others one sweep
-//! writes those of many parts to a bucket each.
+//! for each community. Where the network is in memory, threads take the members of one community after the other; of others
+//! one sweep writes the neighbours of many parts to a bucket each.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tiergraph_core::Result;
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, zeroed_vec};
 
-use super::network::{Network, WeightedArc};
+use super::network::{InMemory, Network, WeightedArc};
 use super::scattered::{Scattered, Writer, chunk_bytes, temporary_file};
 use super::segments::{ARC_BYTES, Segments, groups, split};
 use crate::row_map::{RowMap, Side};
@@ -169,15 +169,19 @@ impl<'g> Network<'g> {
         let (places, has_sums) = (all.min(most.into()) as usize, sums.is_some());
         let slots = Array::<S>::default();
         let mut lists = Aggregation { lengths, most, slots, has_sums, made };
-        if self.is_in_memory() || parts.len() == 1 {
+        let graph = self.graph;
+        if let Some(network) = self.in_memory()? {
             lists.slots = Array::zeroed(places)?;
+            let members = Members::new(graph, network, community, count)?;
             for part in parts {
-                lists.add(
-                    self.graph,
-                    part.clone(),
-                    &mut Sweep { network: self, community, part },
-                )?;
+                lists.add(graph, part.clone(), &mut OfMembers { members: &members, part })?;
             }
+            return Ok(lists.made);
+        }
+        if let [part] = &parts[..] {
+            lists.slots = Array::zeroed(places)?;
+            let mut arcs = Sweep { network: self, community, part: part.clone() };
+            lists.add(graph, part.clone(), &mut arcs)?;
             return Ok(lists.made);
         }
         let chunk = chunk_bytes(room, parts.len().max(TO_READ as usize));
@@ -188,7 +192,7 @@ impl<'g> Network<'g> {
             lists.slots = Array::zeroed(places)?;
             for (bucket, part) in parts.iter().enumerate() {
                 let mut arcs = Bucket { scattered: &mut scattered, bucket };
-                lists.add(self.graph, part.clone(), &mut arcs)?;
+                lists.add(graph, part.clone(), &mut arcs)?;
             }
         }
         Ok(lists.made)
@@ -216,6 +220,87 @@ trait Arcs<S> {
     /// # Errors
     /// Those of a sweep or a file.
     fn each(&mut self, visit: impl FnMut(u32, S)) -> Result<()>;
+
+    /// Whether [`of`](Self::of) has the arcs that leave one of them.
+    const BY_COMMUNITY: bool = false;
+
+    /// Puts the arcs that leave `community` to the first of as many places as there may be arcs; returns their number.
+    fn of(&self, _community: u32, _places: &mut [S]) -> usize {
+        0
+    }
+}
+
+/// The members of each community of a network in memory.
+struct Members<'a> {
+    network: InMemory<'a>,
+    community: &'a [u32],
+    /// The vertices, those of a community together and ascending.
+    of: Array<u32>,
+    /// Where the members of each community begin; a last entry says where the last ones end.
+    starts: Array<u32>,
+}
+
+impl<'a> Members<'a> {
+    fn new(
+        graph: &Graph,
+        network: InMemory<'a>,
+        community: &'a [u32],
+        count: usize,
+    ) -> Result<Self> {
+        let mut starts = Array::<u32>::zeroed(count + 1)?;
+        community.iter().for_each(|&own| starts[own as usize] += 1);
+        let mut end = 0;
+        for start in starts.iter_mut() {
+            end += *start;
+            *start = end;
+        }
+        let mut of = Array::<u32>::zeroed(community.len())?;
+        for v in (0..community.len() as u32).rev() {
+            let start = &mut starts[community[v as usize] as usize];
+            *start -= 1;
+            of[*start as usize] = v;
+        }
+        graph.cancel().check("find communities")?;
+        Ok(Self { network, community, of, starts })
+    }
+
+    /// Calls `visit` with the arcs that leave a community.
+    #[inline(always)]
+    fn each<S: Slot>(&self, own: u32, mut visit: impl FnMut(S)) {
+        let members = self.starts[own as usize] as usize..self.starts[own as usize + 1] as usize;
+        for &v in &self.of[members] {
+            self.network.neighbors(v).each(|u, weight| {
+                let other = self.community[u as usize];
+                if other != own {
+                    visit(S::of(other, weight));
+                }
+            });
+        }
+    }
+}
+
+/// Those that leave the communities of `part`, whose members are in memory.
+struct OfMembers<'a> {
+    members: &'a Members<'a>,
+    part: Range<u32>,
+}
+
+impl<S: Slot> Arcs<S> for OfMembers<'_> {
+    const BY_COMMUNITY: bool = true;
+
+    fn each(&mut self, mut visit: impl FnMut(u32, S)) -> Result<()> {
+        self.part.clone().for_each(|own| self.members.each(own, |arc| visit(own, arc)));
+        Ok(())
+    }
+
+    fn of(&self, community: u32, places: &mut [S]) -> usize {
+        let mut count = 0;
+        self.members.each(community, |arc| {
+            places[count] = arc;
+            count += 1;
+        });
+        count
+    }
 }
 
 /// Those that leave the communities of `part`, by a sweep over the network.
@@ -267,25 +352,38 @@ struct Aggregation<S> {
 
 impl<S: Slot> Aggregation<S> {
     /// Makes the lists of the communities of `part`, which `arcs` leave.
-    fn add(&mut self, graph: &Graph, part: Range<u32>, arcs: &mut impl Arcs<S>) -> Result<()> {
+    fn add<A: Arcs<S> + Sync>(
+        &mut self,
+        graph: &Graph,
+        part: Range<u32>,
+        arcs: &mut A,
+    ) -> Result<()> {
         match self.lengths[part.start as usize] > self.most {
             true => self.large(graph, arcs),
             false => self.several(graph, part, arcs),
         }
     }
 
-    fn several(&mut self, graph: &Graph, part: Range<u32>, arcs: &mut impl Arcs<S>) -> Result<()> {
+    fn several<A: Arcs<S> + Sync>(
+        &mut self,
+        graph: &Graph,
+        part: Range<u32>,
+        arcs: &mut A,
+    ) -> Result<()> {
         let Self { lengths, slots, has_sums, made, .. } = self;
         let own = &lengths[part.start as usize..part.end as usize];
         let mut starts = Vec::with_capacity(own.len() + 1);
         starts.push(0u32);
         own.iter().for_each(|length| starts.push(starts[starts.len() - 1] + length));
         let mut ends = starts[..own.len()].to_vec();
-        arcs.each(|own, arc| {
-            let end = &mut ends[(own - part.start) as usize];
-            slots[*end as usize] = arc;
-            *end += 1;
-        })?;
+        if !A::BY_COMMUNITY {
+            arcs.each(|own, arc| {
+                let end = &mut ends[(own - part.start) as usize];
+                slots[*end as usize] = arc;
+                *end += 1;
+            })?;
+        }
+        let arcs = &*arcs;
         let threads = graph.thread_pool();
         let groups = groups(0..own.len() as u32, EACH);
         let in_slots = |group: &Range<u32>| {
@@ -300,6 +398,11 @@ impl<S: Slot> Aggregation<S> {
                 let first = starts[group.start as usize];
                 for ((c, end), distinct) in group.zip(ends).zip(distinct) {
                     let start = starts[c as usize];
+                    let places =
+                        (start - first) as usize..(starts[c as usize + 1] - first) as usize;
+                    if A::BY_COMMUNITY {
+                        *end = start + arcs.of(part.start + c, &mut slots[places]) as u32;
+                    }
                     let list = &mut slots[(start - first) as usize..(*end - first) as usize];
                     let kept = S::combine(list, sums.as_deref_mut());
                     *end = start + kept as u32;

@@ -76,9 +76,30 @@ pub(super) enum List<'a> {
 }
 
 /// The lists of some vertices.
-pub(super) trait BlockLists {
+pub(super) trait BlockLists: Sync {
     /// The list of `v`, which is one of them.
     fn list(&self, v: u32) -> List<'_>;
+}
+
+/// All lists of a network, in memory.
+pub(super) struct InMemory<'a> {
+    lists: Box<dyn BlockLists + 'a>,
+    loop_counts: f64,
+}
+
+impl InMemory<'_> {
+    /// The neighbours of `v`.
+    #[inline(always)]
+    pub(super) fn neighbors(&self, v: u32) -> Neighbors<'_> {
+        Neighbors { of: v, list: self.lists.list(v), loop_counts: self.loop_counts }
+    }
+}
+
+impl BlockLists for &row_map::Lists {
+    #[inline(always)]
+    fn list(&self, v: u32) -> List<'_> {
+        List::Plain(self.of(v))
+    }
 }
 
 impl BlockLists for row_map::Lists {
@@ -197,6 +218,25 @@ impl<'g> Network<'g> {
             Lists::OfGraph(lists, _) => lists.is_whole(),
             Lists::Segments(segments) => segments.are_in_memory(),
         }
+    }
+
+    /// All lists, if they are in memory, and what visits one of them.
+    ///
+    /// # Errors
+    /// Those of a pass, where lists in memory are not yet read.
+    pub(super) fn in_memory(&mut self) -> Result<Option<InMemory<'_>>> {
+        let (vertices, loop_counts) = (self.vertices, self.loop_counts);
+        let lists: Box<dyn BlockLists + '_> = match &mut self.lists {
+            Lists::OfGraph(lists, _) => match lists.whole()? {
+                Some(lists) => Box::new(lists),
+                None => return Ok(None),
+            },
+            Lists::Segments(segments) if segments.are_in_memory() => {
+                Box::new(segments.pieces(&[], &(0..vertices)))
+            }
+            Lists::Segments(_) => return Ok(None),
+        };
+        Ok(Some(InMemory { lists, loop_counts }))
     }
 
     /// The length of each list.
