@@ -196,3 +196,14 @@ def test_one_core_is_that_of_all_core_numbers(tmp_path, simple, memory):
             assert ("count" in ways) == (not simple)
         with pytest.raises(tg.InputError, match="k"):
             graph.kcore(k=0)
+
+
+@pytest.mark.parametrize("name", ["louvain", "triangles", "kcore", "cdlp", "scc"])
+def test_a_graph_without_the_neighbours_that_are_needed_says_so(name, tmp_path):
+    """A directed graph for sampling has neighbours in one direction alone."""
+    path = tmp_path / "g.tg"
+    tg.generate("rmat", path, scale=8, layouts="sampling")
+    with pytest.raises(tg.InputError, match="the out-neighbours of vertices") as caught:
+        tg.open(path).run(name)
+    assert str(path) in str(caught.value)
+    assert 'layouts="both"' in str(caught.value)

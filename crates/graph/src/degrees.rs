@@ -23,7 +23,7 @@ impl Degrees<'_> {
     /// vertices come last, it is far below |V| (almost half of an R-MAT graph's are isolated).
     ///
     /// # Errors
-    /// Degrees that cannot be read, or are damaged.
+    /// Degrees that the graph was built without, that cannot be read, or are damaged.
     pub fn vertices_with_arcs(self) -> Result<usize> {
         if self.graph.tiles().is_stored() {
             return Ok(self.graph.tiles().vertices());
@@ -31,15 +31,18 @@ impl Degrees<'_> {
         if let Some(&known) = self.graph.vertices_with_arcs.get() {
             return Ok(known);
         }
-        let last = |direction| self.last_with_degree(&self.file(direction));
+        let last = |direction| self.last_with_degree(&self.file(direction)?);
         let outgoing = last(Direction::Out)?;
         let incoming = if self.graph.manifest().directed { last(Direction::In)? } else { outgoing };
         Ok(*self.graph.vertices_with_arcs.get_or_init(|| outgoing.max(incoming)))
     }
 
     /// The degree of every vertex in `direction`, in the graph's order; undirected graphs have only one.
+    ///
+    /// # Errors
+    /// As [`Self::vertices_with_arcs`].
     pub fn of(self, direction: Direction) -> Result<Vec<u32>> {
-        self.graph.read_array(&self.file(direction))
+        self.graph.read_array(&self.file(direction)?)
     }
 
     /// As [`of`](Self::of), but of the first `count` vertices only.
@@ -47,7 +50,7 @@ impl Degrees<'_> {
     /// # Errors
     /// Degrees that cannot be read, or are damaged.
     pub fn of_first(self, direction: Direction, count: usize) -> Result<Vec<u32>> {
-        self.graph.read_first(&self.file(direction), count)
+        self.graph.read_first(&self.file(direction)?, count)
     }
 
     /// The largest degree in `direction`. Reads 4 bytes a vertex, a chunk of 1 MiB at a time.
@@ -55,7 +58,7 @@ impl Degrees<'_> {
     /// # Errors
     /// As [`Self::vertices_with_arcs`].
     pub fn largest(self, direction: Direction) -> Result<u32> {
-        let name = self.file(direction);
+        let name = self.file(direction)?;
         let (path, entry) = (self.graph.dir().path().join(&name), self.graph.dir().entry(&name)?);
         let mut largest = 0;
         for chunk in 0..entry.blocks {
@@ -71,7 +74,7 @@ impl Degrees<'_> {
     /// # Errors
     /// As [`Self::vertices_with_arcs`].
     pub fn histogram(self, direction: Direction) -> Result<Vec<u64>> {
-        let name = self.file(direction);
+        let name = self.file(direction)?;
         let (path, entry) = (self.graph.dir().path().join(&name), self.graph.dir().entry(&name)?);
         let mut counts = Vec::new();
         for chunk in 0..entry.blocks {
@@ -85,9 +88,17 @@ impl Degrees<'_> {
         Ok(counts)
     }
 
-    fn file(self, direction: Direction) -> String {
+    /// The name of the file of degrees; an error in a graph that was built without them.
+    fn file(self, direction: Direction) -> Result<String> {
         let wanted = if self.graph.manifest().directed { direction } else { Direction::Out };
-        format!("{wanted}.degrees")
+        let name = format!("{wanted}.degrees");
+        match self.graph.manifest().files.contains_key(&name) {
+            true => Ok(name),
+            false => {
+                let needs = format!("the {wanted}-neighbours of vertices");
+                Err(self.graph.missing_layout("read the degrees of", &needs))
+            }
+        }
     }
 
     /// One more than the last vertex with a degree, found from the file's end, a chunk at a time.

@@ -141,7 +141,7 @@ impl<'g> Network<'g> {
             true => self.segments::<u32>(community, count)?,
             false => self.segments::<WeightedArc>(community, count)?,
         };
-        Ok(Network::of(self.graph, count as u32, segments))
+        Ok(self.smaller(count as u32, segments))
     }
 
     fn segments<S: Slot>(&mut self, community: &[u32], count: usize) -> Result<Segments> {

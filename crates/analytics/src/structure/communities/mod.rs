@@ -59,8 +59,8 @@ impl Method {
         let (first, own, smaller) = (first as u64, own as u64, smaller as u64);
         // Strengths, masses, communities and parts; of others than the first where lists begin, and what the first has.
         let before = if number == 0 { own * 24 } else { first * OF_FIRST + own * 20 };
-        // Lengths of lists, where they begin, and either a sum and an arc for each or several places.
-        let aggregating = before + smaller * 28;
+        // Lengths of lists, and where they begin; beside this, members and several places, or a sum and an arc for each.
+        let aggregating = before + (own * 4 + smaller * 24).max(smaller * 28);
         aggregating.max(first * OF_FIRST + smaller * self.bytes_of_smaller())
     }
 }

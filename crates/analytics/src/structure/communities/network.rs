@@ -30,6 +30,8 @@ pub(super) struct Network<'g> {
     vertices: u32,
     /// How often a place of a vertex in its own list counts.
     loop_counts: f64,
+    /// Bytes that are reserved for the lists of a block.
+    block_bytes: u64,
 }
 
 enum Lists<'g> {
@@ -95,10 +97,10 @@ impl InMemory<'_> {
     }
 }
 
-impl BlockLists for &row_map::Lists {
+impl<T: BlockLists> BlockLists for &T {
     #[inline(always)]
     fn list(&self, v: u32) -> List<'_> {
-        List::Plain(self.of(v))
+        (**self).list(v)
     }
 }
 
@@ -136,7 +138,8 @@ impl Neighbors<'_> {
         });
     }
 
-    /// As [`each`](Self::each), with two neighbours whose turn comes: one that is next but some, and one after as many again.
+    /// As [`each`](Self::each), with two neighbours to prefetch for: those [`AHEAD`] and twice as many places later, or the
+    /// last one.
     #[inline(always)]
     pub(super) fn each_ahead(&self, mut visit: impl FnMut(u32, f64, [u32; 2])) {
         let at = |i: usize| match self.list {
@@ -177,7 +180,10 @@ impl<'g> Network<'g> {
         };
         // An arc from a vertex to itself is listed at both its ends.
         let loop_counts = if graph.manifest().directed { 1.0 } else { 2.0 };
-        Ok(Self { graph, lists, vertices: graph.tiles().vertices() as u32, loop_counts })
+        let vertices = graph.tiles().vertices() as u32;
+        let longest = (0..vertices).map(|v| degrees.all(v)).max();
+        let block_bytes = block_bytes(longest.unwrap_or(0));
+        Ok(Self { graph, lists, vertices, loop_counts, block_bytes })
     }
 
     /// The least memory of [`read`](Self::read), and of what visits lists.
@@ -186,9 +192,8 @@ impl<'g> Network<'g> {
     /// Those of [`RowMap::memory`].
     pub(super) fn memory(graph: &Graph) -> Result<MemoryPlan> {
         let arcs = RowMap::arcs(graph, Side::Both);
-        let longest = RowMap::longest(graph, Side::Both)?;
-        let plan = RowMap::memory(graph, Side::Both)?
-            .and("the lists of a block", (BLOCK_BYTES / 4).max(longest) * ARC_BYTES);
+        let block = block_bytes(RowMap::longest(graph, Side::Both)?);
+        let plan = RowMap::memory(graph, Side::Both)?.and("the lists of a block", block);
         Ok(match graph.manifest().weighted {
             Weights::None => plan,
             _ => plan
@@ -197,9 +202,10 @@ impl<'g> Network<'g> {
         })
     }
 
-    /// A network of these lists, without edges of vertices with themselves.
-    pub(super) fn of(graph: &'g Graph, vertices: u32, segments: Segments) -> Self {
-        Self { graph, lists: Lists::Segments(segments), vertices, loop_counts: 1.0 }
+    /// A smaller network of these lists, without edges of vertices with themselves.
+    pub(super) fn smaller(&self, vertices: u32, segments: Segments) -> Network<'g> {
+        let lists = Lists::Segments(segments);
+        Network { lists, vertices, loop_counts: 1.0, ..*self }
     }
 
     /// The number of vertices.
@@ -323,13 +329,11 @@ impl<'g> Network<'g> {
             own.iter().for_each(|&v| visit(Neighbors { of: v, list: lists.list(v), loop_counts }));
             Ok(())
         };
-        let ahead = match in_memory {
-            true => None,
-            false => {
-                let bytes = blocks.most_arcs * ARC_BYTES;
-                graph.memory().reserve_if_left(bytes, "the lists of the next block")?
-            }
-        };
+        let bytes = if in_memory { 0 } else { blocks.most_arcs * ARC_BYTES };
+        // A community may have a longer list than any vertex of the graph.
+        let longer = bytes.saturating_sub(self.block_bytes);
+        let _longer = graph.memory().reserve(longer, "the longest list of communities")?;
+        let ahead = graph.memory().reserve_if_left(bytes, "the lists of the next block")?;
         let buffers = 1 + usize::from(ahead.is_some());
         match &mut self.lists {
             Lists::OfGraph(lists, _) => {
@@ -352,6 +356,11 @@ impl<'g> Network<'g> {
             }
         }
     }
+}
+
+/// The most bytes of the lists of a block, with weights, where the longest list has so many arcs.
+fn block_bytes(longest: u64) -> u64 {
+    (BLOCK_BYTES / 4).max(longest) * ARC_BYTES
 }
 
 /// Brings `values` into a random order (Fisher and Yates).
