@@ -28,8 +28,8 @@ pub fn start_in<'scope, T: Send + 'scope>(
     named(name).spawn_scoped(scope, body).map_err(|e| refused(name, e))
 }
 
-/// Has a thread called `tiergraph-NAME` prepare one of `items` after the other in a buffer, each in one of `buffers`, while
-/// this one uses those that are ready, in their order: as many are prepared ahead as there are more buffers than one.
+/// Has a thread called `tiergraph-NAME` prepare `items` one after the other, each in one of `buffers`, while this one takes those
+/// that are ready, in their order. As many are prepared ahead as there are buffers beyond one.
 ///
 /// ```
 /// # use tiergraph_core::threads;
