@@ -22,7 +22,7 @@ use crate::row_map::{RowMap, Side};
 /// The least memory for neighbours, if there are as many.
 const LEAST_BYTES: u64 = 4 << 20;
 
-/// The most memory for neighbours where a sweep reads nothing: new memory takes longer than another sweep.
+/// The most memory for neighbours of a network in memory: to get more of it takes longer than to use it again.
 const MOST_IN_MEMORY: u64 = 64 << 20;
 
 /// What part of the memory for neighbours is for reading them from buckets.
@@ -172,7 +172,7 @@ impl<'g> Network<'g> {
         let graph = self.graph;
         if let Some(network) = self.in_memory()? {
             lists.slots = Array::zeroed(places)?;
-            let members = Members::new(graph, network, community, count)?;
+            let members = Members::new(network, community, count)?;
             for part in parts {
                 lists.add(graph, part.clone(), &mut OfMembers { members: &members, part })?;
             }
@@ -218,15 +218,12 @@ trait Arcs<S> {
     /// Calls `visit` with the community that an arc leaves, and the arc, for all that leave some communities.
     ///
     /// # Errors
-    /// Those of a sweep or a file.
+    /// Any error of a sweep or of a temporary file.
     fn each(&mut self, visit: impl FnMut(u32, S)) -> Result<()>;
 
-    /// Whether [`of`](Self::of) has the arcs that leave one of them.
-    const BY_COMMUNITY: bool = false;
-
-    /// Puts the arcs that leave `community` to the first of as many places as there may be arcs; returns their number.
-    fn of(&self, _community: u32, _places: &mut [S]) -> usize {
-        0
+    /// The members of communities, where the arcs of each can be had by themselves.
+    fn members(&self) -> Option<&Members<'_>> {
+        None
     }
 }
 
@@ -241,12 +238,7 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn new(
-        graph: &Graph,
-        network: InMemory<'a>,
-        community: &'a [u32],
-        count: usize,
-    ) -> Result<Self> {
+    fn new(network: InMemory<'a>, community: &'a [u32], count: usize) -> Result<Self> {
         let mut starts = Array::<u32>::zeroed(count + 1)?;
         community.iter().for_each(|&own| starts[own as usize] += 1);
         let mut end = 0;
@@ -260,7 +252,6 @@ impl<'a> Members<'a> {
             *start -= 1;
             of[*start as usize] = v;
         }
-        graph.cancel().check("find communities")?;
         Ok(Self { network, community, of, starts })
     }
 
@@ -279,31 +270,24 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Those that leave the communities of `part`, whose members are in memory.
+/// The arcs that leave the communities of `part`, whose members are in memory.
 struct OfMembers<'a> {
     members: &'a Members<'a>,
     part: Range<u32>,
 }
 
 impl<S: Slot> Arcs<S> for OfMembers<'_> {
-    const BY_COMMUNITY: bool = true;
-
     fn each(&mut self, mut visit: impl FnMut(u32, S)) -> Result<()> {
         self.part.clone().for_each(|own| self.members.each(own, |arc| visit(own, arc)));
         Ok(())
     }
 
-    fn of(&self, community: u32, places: &mut [S]) -> usize {
-        let mut count = 0;
-        self.members.each(community, |arc| {
-            places[count] = arc;
-            count += 1;
-        });
-        count
+    fn members(&self) -> Option<&Members<'_>> {
+        Some(self.members)
     }
 }
 
-/// Those that leave the communities of `part`, by a sweep over the network.
+/// The arcs that leave the communities of `part`, by a sweep over the network.
 struct Sweep<'a, 'g> {
     network: &'a mut Network<'g>,
     community: &'a [u32],
@@ -326,7 +310,7 @@ impl<S: Slot> Arcs<S> for Sweep<'_, '_> {
     }
 }
 
-/// Those in a bucket.
+/// The arcs in a bucket.
 struct Bucket<'a, S> {
     scattered: &'a mut Scattered<S>,
     bucket: usize,
@@ -352,38 +336,29 @@ struct Aggregation<S> {
 
 impl<S: Slot> Aggregation<S> {
     /// Makes the lists of the communities of `part`, which `arcs` leave.
-    fn add<A: Arcs<S> + Sync>(
-        &mut self,
-        graph: &Graph,
-        part: Range<u32>,
-        arcs: &mut A,
-    ) -> Result<()> {
+    fn add(&mut self, graph: &Graph, part: Range<u32>, arcs: &mut impl Arcs<S>) -> Result<()> {
+        graph.cancel().check("find communities")?;
         match self.lengths[part.start as usize] > self.most {
             true => self.large(graph, arcs),
             false => self.several(graph, part, arcs),
         }
     }
 
-    fn several<A: Arcs<S> + Sync>(
-        &mut self,
-        graph: &Graph,
-        part: Range<u32>,
-        arcs: &mut A,
-    ) -> Result<()> {
+    fn several(&mut self, graph: &Graph, part: Range<u32>, arcs: &mut impl Arcs<S>) -> Result<()> {
         let Self { lengths, slots, has_sums, made, .. } = self;
         let own = &lengths[part.start as usize..part.end as usize];
         let mut starts = Vec::with_capacity(own.len() + 1);
         starts.push(0u32);
         own.iter().for_each(|length| starts.push(starts[starts.len() - 1] + length));
         let mut ends = starts[..own.len()].to_vec();
-        if !A::BY_COMMUNITY {
+        if arcs.members().is_none() {
             arcs.each(|own, arc| {
                 let end = &mut ends[(own - part.start) as usize];
                 slots[*end as usize] = arc;
                 *end += 1;
             })?;
         }
-        let arcs = &*arcs;
+        let members = arcs.members();
         let threads = graph.thread_pool();
         let groups = groups(0..own.len() as u32, EACH);
         let in_slots = |group: &Range<u32>| {
@@ -398,10 +373,12 @@ impl<S: Slot> Aggregation<S> {
                 let first = starts[group.start as usize];
                 for ((c, end), distinct) in group.zip(ends).zip(distinct) {
                     let start = starts[c as usize];
-                    let places =
-                        (start - first) as usize..(starts[c as usize + 1] - first) as usize;
-                    if A::BY_COMMUNITY {
-                        *end = start + arcs.of(part.start + c, &mut slots[places]) as u32;
+                    if let Some(members) = members {
+                        *end = start;
+                        members.each(part.start + c, |arc| {
+                            slots[(*end - first) as usize] = arc;
+                            *end += 1;
+                        });
                     }
                     let list = &mut slots[(start - first) as usize..(*end - first) as usize];
                     let kept = S::combine(list, sums.as_deref_mut());

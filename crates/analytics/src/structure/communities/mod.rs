@@ -65,7 +65,7 @@ impl Method {
     }
 }
 
-/// What a refusal calls the memory of state.
+/// The name of the memory of state, in an error that refuses it.
 const STATE: &str = "the communities";
 /// Bytes that a vertex has while smaller networks' do: its strength, and its number there.
 const OF_FIRST: u64 = 12;
@@ -119,12 +119,13 @@ pub fn communities(
             .got(options.resolution));
     }
     let n = graph.tiles().vertices();
+    let most = n as u64 * options.method.bytes();
     let plan = Network::memory(graph)?
         .and("the vertices' ids", graph.ids().of_positions_bytes())
         .and("neighbours of communities", Network::aggregate_bytes(graph))
-        .and(STATE, n as u64 * options.method.bytes());
+        .and(STATE, most);
     let held = graph.memory().reserve_all(&plan)?;
-    let state = State { graph, all: held.bytes(), held, most: n as u64 * options.method.bytes() };
+    let state = State { graph, all: held.bytes(), held, most };
     let name = if options.method == Method::Leiden { "leiden" } else { "louvain" };
     let mut run = Run::start(graph, name, 0, progress);
     let degrees = ListDegrees::read(graph, Side::Both)?;

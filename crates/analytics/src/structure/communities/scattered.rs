@@ -19,7 +19,7 @@ const CHUNK_BYTES: Range<u64> = 16 << 10..1 << 20;
 /// An unlinked file in the graph's folder.
 ///
 /// # Errors
-/// Those of the system.
+/// A folder in which the system lets no file be made.
 pub(super) fn temporary_file(graph: &Graph) -> Result<TemporaryFile> {
     let hint = "give more memory, or a graph in a folder that temporary files may be in";
     TemporaryFile::create_in(graph.dir().path()).map_err(|e| e.or_hint(hint))
@@ -76,7 +76,7 @@ impl<S: Pod> Scattered<S> {
     /// written. The bucket is empty then.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Any error of the file.
     pub(super) fn empty(&mut self, bucket: usize, mut visit: impl FnMut(u32, &[S])) -> Result<()> {
         for chunk in std::mem::take(&mut self.buckets[bucket]) {
             let bytes = &mut self.buffer[..chunk.bytes()];

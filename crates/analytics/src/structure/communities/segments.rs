@@ -111,7 +111,7 @@ impl Segments {
         Ok(self.file.insert(file))
     }
 
-    /// Whether none of them is in a file.
+    /// Whether no list is in a file.
     pub(super) fn are_in_memory(&self) -> bool {
         self.file.is_none()
     }
@@ -125,7 +125,7 @@ impl Segments {
     /// Reads the lists of the vertices of `block` that are `wanted`, but not in memory, to `buffer`.
     ///
     /// # Errors
-    /// Those of a file; no memory.
+    /// Any error of the file; no memory.
     pub(super) fn read_to(
         &self,
         buffer: &mut AlignedBuf,

@@ -21,7 +21,7 @@ const LEAST_BYTES: u64 = 4 << 20;
 /// The lists of a graph with weights. The caller has reserved [`least_room`], a list's bytes and 8 bytes a vertex.
 ///
 /// # Errors
-/// Those of a pass and of a temporary file.
+/// Any error of a pass or of a temporary file.
 pub(super) fn lists(graph: &Graph, degrees: &ListDegrees) -> Result<Segments> {
     let vertices = graph.tiles().vertices() as u32;
     let arcs: u64 = (0..vertices).map(|v| degrees.all(v)).sum();
