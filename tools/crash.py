@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -119,18 +120,41 @@ def _interrupt(job: Job, place: Path, version: int, how: signal.Signals, after: 
 
 def _start(job: Job, place: Path, version: int) -> int:
     """A forked child that does the job: no interpreter to start, no module to import."""
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    with contextlib.suppress(KeyboardInterrupt):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            job.do(place, version)
-            code = 0
-        except tg.Error as error:
-            print(error, file=sys.stderr, flush=True)
-    os._exit(code)
+    with _interrupts_held():
+        child = os.fork()
+        if child == 0:
+            # The child must not return to the caller's frames: it would delete their temporary
+            # folder. The outer `finally` is for an interrupt that comes in the inner one.
+            try:
+                try:
+                    os._exit(_child(job, place, version))
+                finally:
+                    os._exit(1)
+            finally:
+                os._exit(1)
+    return child
+
+
+def _child(job: Job, place: Path, version: int) -> int:
+    """Does the job where an interrupt raises `KeyboardInterrupt`; the exit status."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    try:
+        job.do(place, version)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Lets an interrupt wait until the block ends."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _ends(child: int, seconds: float, *, ended_well: bool = True) -> bool:
