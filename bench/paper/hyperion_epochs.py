@@ -2,10 +2,11 @@
 
 `python bench/paper/hyperion_epochs.py [--out DIR] [--row-bytes 4096] [--drives 12]`
 
-The paper has GIDS (coupled reads) and in-memory training beside it, on 12 Intel P5510: up to 3.1
+The paper has GIDS (coupled reads and a page cache) and in-memory training beside it, on 12 Intel P5510: up to 3.1
 times GIDS, and 88 to 97 % of Legion, which has in host memory what GPU memory leaves. Here drives are modelled over
 files in memory, the graph is an RMAT graph with random features, and every way is this library's,
-so that they differ in who starts reads of rows alone: `bench/gpu/drives/epochs.py` measures them.
+so that they differ in who starts reads of rows alone, and `coupled_cache` also in that a page cache
+has the GPU memory of placed rows: `bench/gpu/drives/epochs.py` measures them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from matplotlib.figure import Figure
 sys.path[:0] = [str(GPU / "drives"), str(GPU)]
 
 MODELS = ("GraphSAGE", "GCN", "GAT")
-WAYS = ("coupled", "host", "gpu", "host_memory", "memory")
+WAYS = ("coupled_cache", "coupled", "host", "gpu", "host_memory", "memory")
 
 
 def main() -> None:

@@ -148,7 +148,9 @@ def wide(request, tmp_path_factory):
 
 @pytest.mark.parametrize("fanouts", [[25, 10], [30], []], ids=str)
 @pytest.mark.parametrize("prefetch", [None, 1, 7])
-@pytest.mark.parametrize("io", ["auto", "gpu", "gpu:coupled", "gpu:modelled:t705*3"])
+@pytest.mark.parametrize(
+    "io", ["auto", "gpu", "gpu:coupled", "gpu:coupled-cache", "gpu:modelled:t705*3"]
+)
 def test_rows_come_from_storage(wide, fanouts, prefetch, io):
     path, seeds = wide, np.arange(0, VERTICES, 3)
     same = {"batch_size": 128, "shuffle": True, "seed": 9, "presample": 2}
@@ -158,6 +160,7 @@ def test_rows_come_from_storage(wide, fanouts, prefetch, io):
     )
     placed = gpu.kept()
     assert placed["storage_rows"] > 0, placed
+    assert ("cached_rows" in placed) == ("cache" in io), placed
     for _ in range(2):
         for a, b in zip(cpu, gpu, strict=True):
             assert torch.equal(a.n_id, b.n_id.cpu())

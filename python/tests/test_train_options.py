@@ -78,6 +78,8 @@ def test_a_resumed_run_with_a_schedule_is_the_run(path, tmp_path):
         ("gpu", "auto"),
         ("gpu:auto", "auto"),
         ("gpu:coupled:modelled:t705*3", "modelled:t705*3"),
+        ("gpu:coupled-cache:modelled:t705*3", "modelled:t705*3"),
+        ("gpu:coupled-cache", "auto"),
         ("gpu:0000:01:00.0,0000:02:00.0", "nvme:0000:01:00.0,0000:02:00.0"),
     ],
 )

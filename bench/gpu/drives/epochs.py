@@ -12,6 +12,8 @@ modelled drives are limited by their model alone. Who reads:
 - `auto`: one of those two, by a trial when the loader is made.
 - `coupled`: warps of the GPU that each wait for their own row, on all multiprocessors: the
   baseline.
+- `coupled_cache`: the same, which look rows up before in a page cache (BaM). It has the GPU memory
+  of placed rows, and host memory the rows that are wanted most (GIDS).
 - `host_memory`: nobody: rows and lists that GPU memory of the same size leaves lie in host memory, as
   systems that train in memory have them (Legion, which the paper compares with).
 - `memory`: nobody: all rows lie in GPU memory, which is what more drives can come near to.
@@ -49,7 +51,7 @@ LEAST = 160 << 20
 """What an opened graph and its readers take."""
 IN_MEMORY = ("host_memory", "memory")
 """Ways whose rows are on no drive: what the others are compared with."""
-WAYS = ("host", "gpu", "auto", "coupled", *IN_MEMORY)
+WAYS = ("host", "gpu", "auto", "coupled", "coupled_cache", *IN_MEMORY)
 
 
 def main() -> None:
@@ -120,7 +122,14 @@ def measured(
         held = list(training.take(loader, 4))
         row["train"] = per_batch((held[i % 4] for i in range(args.batches)), train)
         kept = loader.kept()
-        told = ("device_rows", "host_rows", "storage_rows", "storage_reads", "storage_rates")
+        told = (
+            "device_rows",
+            "cached_rows",
+            "host_rows",
+            "storage_rows",
+            "storage_reads",
+            "storage_rates",
+        )
         told += ("device_list_bytes", "host_list_bytes", "storage_list_bytes", "multiprocessors")
         row |= {"row_bytes": row_bytes, "drives": drives, "way": way, "model": args.model}
         row |= {"opened": opened[way]} | {k: kept[k] for k in told if k in kept}
@@ -143,6 +152,11 @@ def opened_loader(path: Path, drives: int, way: str, args: argparse.Namespace) -
         "gpu": {"io": f"gpu:{disks}", "device_memory": device_memory, "memory": memory},
         "auto": {"io": f"gpu:auto:{disks}", "device_memory": device_memory, "memory": memory},
         "coupled": {"io": f"gpu:coupled:{disks}", "device_memory": device_memory, "memory": memory},
+        "coupled_cache": {
+            "io": f"gpu:coupled-cache:{disks}",
+            "device_memory": device_memory,
+            "memory": memory,
+        },
         "host_memory": {"device_memory": device_memory, "memory": all_memory},
         "memory": {},
     }

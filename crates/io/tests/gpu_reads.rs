@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use emulated_gpu::emulated_gpu;
 use tiergraph_core::{Draws, ErrorKind, Result};
-use tiergraph_gpu::kernels::{RowRequest, RowRequests, RowTargets};
+use tiergraph_gpu::kernels::{PageCache, RowRequest, RowRequests, RowTargets};
 use tiergraph_gpu::{Device, DeviceBuf, Event, Stream};
 use tiergraph_io::gpu_reads::{
     BenchTable, CoupledReads, GpuDrive, GpuReadLoad, GpuReadOptions, GpuReads, Manner, ReadStreams,
@@ -104,6 +104,17 @@ impl Wanted {
         Self::of(stream, targets.into_iter().map(request).collect(), row_bytes)
     }
 
+    /// `count` rows, no two of them the same.
+    fn distinct(stream: &Stream, count: u32, row_bytes: u32, seed: u64) -> Self {
+        let mut draws = Draws::new(seed);
+        let mut rows: Vec<u32> = (0..ROWS).collect();
+        for last in (1..rows.len()).rev() {
+            rows.swap(last, draws.below(last as u64 + 1) as usize);
+        }
+        let requests = (0..count).zip(rows).map(|(target, row)| RowRequest { row, target });
+        Self::of(stream, requests.collect(), row_bytes)
+    }
+
     fn of(stream: &Stream, requests: Vec<RowRequest>, row_bytes: u32) -> Self {
         let list = stream.uploaded(&requests).unwrap();
         let count = stream.uploaded(&[requests.len() as u32]).unwrap();
@@ -194,6 +205,63 @@ fn warps_that_wait_for_their_own_rows_read_the_same() {
             assert_eq!(wanted.wrong(&stream, &case), 0, "{:?}", case.rows);
         }
     }
+}
+
+#[test]
+fn a_page_cache_has_the_rows_that_came_last_and_those_that_came() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let stream = Stream::new(&device).unwrap();
+    for case in every_layout() {
+        let row_bytes = case.rows.row_bytes;
+        for sets in [0, 1, 3, 100] {
+            let mut reads =
+                CoupledReads::new(&stream, case.drives(unordered()), &case.rows, OPTIONS).unwrap();
+            let set_bytes = 32 * (u64::from(row_bytes).next_multiple_of(16) + 8) + 4;
+            let cache = PageCache::new(&stream, row_bytes as usize, (sets + 1) * set_bytes - 1);
+            let cache = cache.unwrap();
+            assert_eq!(cache.capacity(), 32 * sets);
+            reads.keep_in(cache);
+            let (mut asked, mut hits) = (0, Vec::new());
+            for seed in [1, 1, 2, 3, 1] {
+                let wanted = Wanted::distinct(&stream, 200, row_bytes, seed);
+                let before = reads.found(&stream).unwrap();
+                reads.read(&stream, 2, wanted.requests(), wanted.to(row_bytes)).unwrap();
+                assert_eq!(wanted.wrong(&stream, &case), 0, "`{sets}` sets of {:?}", case.rows);
+                let blocks = reads.bytes_asked(&stream).unwrap();
+                let found = reads.found(&stream).unwrap() - before;
+                assert_eq!(blocks == asked, found == 200, "{found} found");
+                (asked, hits) = (blocks, [&hits[..], &[found]].concat());
+            }
+            match sets {
+                0 => assert_eq!(hits, [0; 5]),
+                // What came first has gone.
+                1 | 3 => assert!(hits[0] == 0 && hits[1] <= 32 * sets, "{hits:?}"),
+                // A set for five rows: all are there.
+                _ => assert!(hits[0] == 0 && hits[1] == 200 && hits[4] == 200, "{hits:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_that_a_drive_refuses_is_not_in_the_page_cache() {
+    let Some((_alone, device)) = emulated_gpu() else { return };
+    let stream = Stream::new(&device).unwrap();
+    let case = Case::new(packed(512), 2);
+    let faults = Faults { seed: 1, failed: 0.1, ..Default::default() };
+    let mut reads = CoupledReads::new(&stream, case.drives(faults), &case.rows, OPTIONS).unwrap();
+    reads.keep_in(PageCache::new(&stream, 512, 1 << 20).unwrap());
+    let wanted = Wanted::distinct(&stream, 200, 512, 1);
+    let read = |reads: &mut CoupledReads| reads.read(&stream, 2, wanted.requests(), wanted.to(512));
+    let error = read(&mut reads).unwrap_err();
+    assert!(error.to_string().contains("unrecovered read error"), "{error}");
+    // What was refused is asked for again, and comes at last.
+    while read(&mut reads).is_err() {}
+    assert_eq!(wanted.wrong(&stream, &case), 0);
+    let (found, blocks) = (reads.found(&stream).unwrap(), reads.bytes_asked(&stream).unwrap());
+    read(&mut reads).unwrap();
+    assert_eq!(reads.found(&stream).unwrap(), found + 200);
+    assert_eq!(reads.bytes_asked(&stream).unwrap(), blocks);
 }
 
 #[test]

@@ -90,7 +90,8 @@ fn engines_and_drives_that_do_not_exist() {
         "spdk".parse::<EngineChoice>().unwrap_err().to_string(),
         "cannot use the I/O engine `spdk`: expected one of `auto`, `uring`, `posix`, \
          `posix-pool`, `null`, `nvme:PCI-ADDRESS`, `passthrough:/dev/ng0n1`, `modelled:DRIVE*N`, \
-         `gpu`, `gpu:PCI-ADDRESS`, `gpu:modelled:DRIVE*N`, `gpu:auto`, `gpu:coupled`"
+         `gpu`, `gpu:PCI-ADDRESS`, `gpu:modelled:DRIVE*N`, `gpu:auto`, `gpu:coupled`, \
+         `gpu:coupled-cache`"
     );
     for choice in [
         "auto",
@@ -106,6 +107,8 @@ fn engines_and_drives_that_do_not_exist() {
         "gpu:modelled:p5510*12",
         "gpu:auto",
         "gpu:coupled:modelled:p5510*12",
+        "gpu:coupled-cache",
+        "gpu:coupled-cache:modelled:p5510*12",
         "gpu:auto:0000:01:00.0,0000:02:00.0",
     ] {
         assert_eq!(choice.parse::<EngineChoice>().unwrap().to_string(), choice);

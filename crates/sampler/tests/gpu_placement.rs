@@ -346,11 +346,13 @@ fn rows_come_whoever_starts_their_reads() {
     let dim = 2048;
     let sample = Layout { dim, ..Layout::mixed(true) }.build();
     let expected = of_cpu(&sample, 0);
+    let mut a_row = None;
     // The host's readers take 16 MiB.
     for (engine, left, way) in [
         ("gpu:modelled:p5510*2", 12, "the GPU"),
         ("gpu:coupled:modelled:p5510*2", 12, "warps of the GPU"),
         ("gpu:coupled", 12, "warps of the GPU"),
+        ("gpu:coupled-cache:modelled:p5510*2", 12, "warps of the GPU that look rows up"),
         ("gpu:auto", 20, ""),
     ] {
         let (graph, _others) = on_drives(&sample, engine, left << 20);
@@ -366,9 +368,17 @@ fn rows_come_whoever_starts_their_reads() {
             assert_eq!(is_gpu, by_gpu >= by_host, "{placed:?}");
             assert!(by_gpu.min(by_host) > 0.0, "{placed:?}");
         }
+        let is_cached = engine.contains("cache");
+        assert_eq!(placed.cached_rows.is_some(), is_cached, "{placed:?}");
         let (batches, stats) = made.epoch(0, dim);
         assert!(batches == expected, "{engine}: {placed:?}");
-        assert!(stats.done.reads.missed_rows > 0, "{engine}");
+        let (read, counted) = (stats.done.reads.missed_rows, stats.done.transactions.storage_rows);
+        assert!(read > 0, "{engine}");
+        // Transactions count rows that are placed nowhere, of which a cache has some.
+        match is_cached {
+            false => assert_eq!(counted, read * *a_row.get_or_insert(counted / read), "{engine}"),
+            true => assert!(counted > read * a_row.unwrap(), "{engine}: {counted}, {read} read"),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ TASKS = ("node", "link")
 NORMS = ("none", "batch", "layer")
 SCHEDULES = ("none", "cosine", "step")
 
-HOW_A_GPU_READS = re.compile(r"^gpu(:(auto|coupled))?(:|$)")
+HOW_A_GPU_READS = re.compile(r"^gpu(:(auto|coupled|coupled-cache))?(:|$)")
 """What a GPU's way to read begins with, before the drives."""
 
 MOST_SEEDS = 1024

@@ -29,8 +29,9 @@ pub use lists::{
 };
 pub use programs::{Fold, Join, LANES, Level, Operation, Panel, Program, Put, Relax, Sum};
 pub use queue_pairs::{
-    Asking, BatchPairs, CoupledKernel, CoupledPairs, FailureKind, QueuePairAddresses, ReadFailure,
-    ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests, RowTargets, Taking,
+    Asking, BatchPairs, CoupledKernel, CoupledPairs, FailureKind, PageCache, QueuePairAddresses,
+    ReadFailure, ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests,
+    RowTargets, Taking,
 };
 pub use rows::{Frontier, FrontierKernels, LIST_PAGE_BYTES, ListReads, PiecePages, StoredLists};
 pub use sample::{

@@ -27,6 +27,8 @@ pub enum StartedBy {
     Gpu,
     /// Warps of the GPU that each wait for their own row: the baseline.
     WaitingWarps,
+    /// Those, which look rows up before in a page cache that has the device's memory for rows.
+    CachingWarps,
     /// The GPU or the host, whichever is faster in a trial.
     Faster,
 }
@@ -41,8 +43,11 @@ pub struct DrivesOfGpus {
 }
 
 /// The words behind `gpu:` that say who starts reads.
-const STARTED_BY: [(&str, StartedBy); 2] =
-    [("coupled", StartedBy::WaitingWarps), ("auto", StartedBy::Faster)];
+const STARTED_BY: [(&str, StartedBy); 3] = [
+    ("coupled", StartedBy::WaitingWarps),
+    ("coupled-cache", StartedBy::CachingWarps),
+    ("auto", StartedBy::Faster),
+];
 
 /// The drives whose queue pairs kernels use. A host's engine reads from them, too, unless they are software.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -99,7 +99,7 @@ impl FromStr for EngineChoice {
             Error::new(ErrorKind::Input, "use the I/O engine").object(text).expected(
                 "one of `auto`, `uring`, `posix`, `posix-pool`, `null`, `nvme:PCI-ADDRESS`, \
                  `passthrough:/dev/ng0n1`, `modelled:DRIVE*N`, `gpu`, `gpu:PCI-ADDRESS`, \
-                 `gpu:modelled:DRIVE*N`, `gpu:auto`, `gpu:coupled`",
+                 `gpu:modelled:DRIVE*N`, `gpu:auto`, `gpu:coupled`, `gpu:coupled-cache`",
             )
         })
     }

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use tiergraph_core::{Error, ErrorKind, Result};
-use tiergraph_gpu::kernels::{CoupledKernel, CoupledPairs, ReadWatch, RowRequests, RowTargets};
+use tiergraph_gpu::kernels::{
+    CoupledKernel, CoupledPairs, PageCache, ReadWatch, RowRequests, RowTargets,
+};
 use tiergraph_gpu::{Event, Stream};
 
 use super::in_order::{ListsInOrder, ReadsInOrder};
@@ -11,7 +13,8 @@ use super::queues::{QueueOptions, Queues};
 use super::{GpuDrive, GpuReadOptions, RowsOnDrives, StopReads, failure};
 use crate::{FileId, NvmeDrives};
 
-/// Reads of rows by one kernel, each warp of which asks for a row and waits for it (as BaM and GIDS do).
+/// Reads of rows by one kernel, each warp of which asks for a row and waits for it (as BaM and GIDS do), unless
+/// it [finds](Self::keep_in) the row in a page cache.
 #[derive(Debug)]
 pub struct CoupledReads {
     // Dropped first: it ends the kernels that use what is behind it.
@@ -20,6 +23,7 @@ pub struct CoupledReads {
     kernel: CoupledKernel,
     watch: ReadWatch,
     pairs: CoupledPairs,
+    cache: Option<PageCache>,
     broken: bool,
 }
 
@@ -51,10 +55,32 @@ impl CoupledReads {
             kernel: CoupledKernel::new(stream.device())?,
             watch: ReadWatch::new(stream, queues.stop_word(), options.timeout)?,
             pairs: CoupledPairs::new(stream, &set.addresses, log2, set.staging, queues.places)?,
+            cache: None,
             options,
             broken: false,
             queues,
         })
+    }
+
+    /// Has warps look rows up in `cache` before they ask for them, and put them there.
+    pub fn keep_in(&mut self, cache: PageCache) {
+        self.cache = Some(cache);
+    }
+
+    /// Bytes of blocks that drives were asked for so far.
+    ///
+    /// # Errors
+    /// Any error of the driver. Waits for all work of `stream`, and for no other.
+    pub fn bytes_asked(&self, stream: &Stream) -> Result<u64> {
+        Ok(self.watch.blocks(stream)? << self.queues.places.block_log2)
+    }
+
+    /// How many rows were found in the cache so far. Waits for all work of `stream`.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    pub fn found(&self, stream: &Stream) -> Result<u64> {
+        self.cache.as_ref().map_or(Ok(0), |cache| cache.found(stream))
     }
 
     /// As [`new`](Self::new), of the rows of `file`, which lies on `drives`: `rows` says where in it each row
@@ -104,7 +130,23 @@ impl CoupledReads {
         if self.broken {
             return Err(Error::new(ErrorKind::Io, "read rows by a GPU").got("an earlier failure"));
         }
-        self.kernel.read(stream, blocks, &mut self.pairs, &self.watch, requests, to)
+        let seen = (&self.watch, self.cache.as_ref());
+        self.kernel.read(stream, blocks, &mut self.pairs, seen, requests, to)
+    }
+}
+
+impl CoupledLists {
+    /// Has warps look rows up in `cache` before they ask for them, and put them there.
+    pub fn keep_in(&mut self, cache: PageCache) {
+        self.reads.keep_in(cache);
+    }
+
+    /// How many rows were found in the cache so far, by kernels that have ended.
+    ///
+    /// # Errors
+    /// Any error of the driver.
+    pub fn found(&self) -> Result<u64> {
+        self.reads.found(&self.checking)
     }
 }
 
@@ -146,6 +188,6 @@ impl ReadsInOrder for CoupledReads {
     }
 
     fn bytes_asked(&self, stream: &Stream) -> Result<u64> {
-        Ok(self.watch.blocks(stream)? << self.queues.places.block_log2)
+        self.bytes_asked(stream)
     }
 }

@@ -50,10 +50,10 @@ pub trait ReadsInOrder: Debug + Send {
 #[derive(Debug)]
 pub struct ListsInOrder<R: ReadsInOrder> {
     // Dropped first: it ends the kernels that use what is behind it.
-    reads: R,
+    pub(super) reads: R,
     stream: Stream,
     /// The stream by which the host asks how reads ended, which waits for nothing else.
-    checking: Stream,
+    pub(super) checking: Stream,
     /// By ticket, what happens when the list was taken.
     open: HashMap<u64, Event>,
     tickets: u64,

@@ -13,15 +13,15 @@ use std::sync::Arc;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_format::features::RowMismatch;
 use tiergraph_gpu::kernels::{
-    DamagedRow, DamagedRows, Gather, MissingRows, RowChecksum, RowTargets, Sampler,
+    DamagedRow, DamagedRows, Gather, MissingRows, PageCache, RowChecksum, RowTargets, Sampler,
 };
 use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_graph::{Features, Graph};
-use tiergraph_io::NvmeDrives;
 use tiergraph_io::gpu_reads::{
     CoupledLists, CoupledReads, GpuReadOptions, GpuReads, ReadStreams, RoundReads, RowLists,
     RowsOnDrives,
 };
+use tiergraph_io::{NvmeDrives, StartedBy};
 use tiergraph_mem::{PAGE_BYTES, Reservation};
 
 use super::storage::{StorageReads, dropped};
@@ -55,25 +55,64 @@ fn row_checksum(graph: &Graph, features: &Features, stream: &Stream) -> Result<R
     RowChecksum::new(stream, features.row_bytes(), stream.uploaded(crcs.as_slice())?)
 }
 
+/// The kernels by which a GPU reads rows.
+enum Kernels {
+    /// One submits a round of reads, another takes what has come.
+    Split(Box<RoundReads>),
+    /// One whose warps wait for their rows: the baseline.
+    Coupled(Box<CoupledLists>),
+}
+
+impl Kernels {
+    fn lists(&self) -> &dyn RowLists {
+        match self {
+            Self::Split(lists) => &**lists,
+            Self::Coupled(lists) => &**lists,
+        }
+    }
+
+    fn lists_mut(&mut self) -> &mut dyn RowLists {
+        match self {
+            Self::Split(lists) => &mut **lists,
+            Self::Coupled(lists) => &mut **lists,
+        }
+    }
+
+    /// Ends a list: the bytes that drives were asked for so far, and the rows that a page cache had, or why
+    /// some row did not come.
+    fn end(&mut self, list: u64) -> Result<(u64, u64)> {
+        let lists = self.lists_mut();
+        lists.end(list)?;
+        let bytes = lists.bytes_asked()?;
+        let found = match self {
+            Self::Split(_) => 0,
+            Self::Coupled(lists) => lists.found()?,
+        };
+        Ok((bytes, found))
+    }
+}
+
 /// The rows of one feature matrix that lie on drives, as kernels read them.
 pub(super) struct DriveRows {
-    reads: Box<dyn RowLists>,
+    kernels: Kernels,
     graph: Arc<Graph>,
     name: String,
     gather: Gather,
     checksum: RowChecksum,
-    /// Whether warps wait for their own rows.
-    warps_wait: bool,
+    started_by: StartedBy,
     /// The stream by which the host asks whether rows were damaged, which waits for nothing else.
     checking: Stream,
     dim: usize,
+    row_bytes: usize,
     /// By vertex, the number of its row, where that is not the vertex's own.
     numbers: Option<Arc<DeviceBuf<u32>>>,
     /// Lists that no batch needs any more, of rows that were missing and, with none in it, that were damaged.
     spare: Vec<(MissingRows, DamagedRows)>,
     begun: HashMap<u64, Begun>,
     tickets: u64,
+    /// Rows that batches missed, and those of them that a page cache had.
     missed_rows: u64,
+    found_rows: u64,
     bytes: u64,
     /// Why kernels could not be started: the error of whoever waits for a batch.
     failed: Option<Error>,
@@ -82,7 +121,7 @@ pub(super) struct DriveRows {
 
 impl DriveRows {
     /// A reader of the rows of the features `name` on `drives`, which `gather` converts. Kernels run on
-    /// `streams`; they are those of the baseline, whose warps wait for their rows, if `warps_wait`.
+    /// `streams`; `started_by` says which.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for rows that kernels do not read: without checksums of their own, larger than
@@ -93,7 +132,7 @@ impl DriveRows {
         drives: &NvmeDrives,
         streams: ReadStreams,
         gather: Gather,
-        warps_wait: bool,
+        started_by: StartedBy,
     ) -> Result<Self> {
         let features = graph.features().get(name)?;
         let dim = features.dim();
@@ -113,34 +152,37 @@ impl DriveRows {
         let numbers = features.row_numbers().map(|rows| taking.uploaded(rows)).transpose()?;
         let numbers = numbers.map(Arc::new);
         let file = features.file();
-        let reads: Box<dyn RowLists> = match warps_wait {
-            false => {
+        let kernels = match started_by {
+            StartedBy::Gpu | StartedBy::Faster => {
                 let reads = GpuReads::of_file(taking, drives, file, &rows, options)?;
-                Box::new(RoundReads::new(reads, streams)?)
+                Kernels::Split(Box::new(RoundReads::new(reads, streams)?))
             }
-            true => {
+            StartedBy::WaitingWarps | StartedBy::CachingWarps => {
                 // As many queue pairs as the rounds would have.
                 let pairs_per_drive = options.batches * options.pairs_per_drive;
                 let options = GpuReadOptions { batches: 1, pairs_per_drive, ..options };
                 let reads = CoupledReads::of_file(taking, drives, file, &rows, options)?;
-                Box::new(CoupledLists::new(reads, streams.completing)?)
+                Kernels::Coupled(Box::new(CoupledLists::new(reads, streams.completing)?))
             }
         };
-        let held = graph.memory().reserve(reads.host_bytes(), "rows that the GPU reads")?;
+        let held =
+            graph.memory().reserve(kernels.lists().host_bytes(), "rows that the GPU reads")?;
         Ok(Self {
-            reads,
+            kernels,
             graph: Arc::clone(graph),
             name: name.to_owned(),
             gather,
             checksum,
-            warps_wait,
+            started_by,
             checking,
             dim,
+            row_bytes: features.row_bytes(),
             numbers,
             spare: Vec::new(),
             begun: HashMap::new(),
             tickets: 0,
             missed_rows: 0,
+            found_rows: 0,
             bytes: 0,
             failed: None,
             _held: held,
@@ -149,9 +191,31 @@ impl DriveRows {
 
     /// Who starts reads, and the way rows come.
     pub fn way(&self) -> &'static str {
-        match self.warps_wait {
-            false => "the GPU, through pinned memory of the host",
-            true => "warps of the GPU that wait for their rows, through pinned memory of the host",
+        match self.started_by {
+            StartedBy::Gpu | StartedBy::Faster => "the GPU, through pinned memory of the host",
+            StartedBy::WaitingWarps => {
+                "warps of the GPU that wait for their rows, through pinned memory of the host"
+            }
+            StartedBy::CachingWarps => {
+                "warps of the GPU that look rows up in a page cache and wait for the others, through \
+                 pinned memory of the host"
+            }
+        }
+    }
+
+    /// Keeps rows that come in a page cache of at most `bytes` of device memory, where warps look them up: how
+    /// many it has room for; `None` for warps that do not.
+    pub fn cache(&mut self, bytes: u64) -> Result<Option<u64>> {
+        let (row_bytes, stream) = (self.row_bytes, &self.checking);
+        match (&mut self.kernels, self.started_by) {
+            (Kernels::Coupled(lists), StartedBy::CachingWarps) => {
+                let cache = PageCache::new(stream, row_bytes, bytes)?;
+                stream.synchronize()?;
+                let rows = cache.capacity();
+                lists.keep_in(cache);
+                Ok(Some(rows))
+            }
+            _ => Ok(None),
         }
     }
 
@@ -160,14 +224,15 @@ impl DriveRows {
     pub fn device_bytes(&self) -> u64 {
         let numbers = self.numbers.as_ref().map_or(0, |numbers| numbers.bytes());
         let by_row = self.checksum.device_bytes() + numbers as u64;
-        self.reads.device_bytes() + by_row
+        self.kernels.lists().device_bytes() + by_row
     }
 
     pub fn reads(&self) -> StorageReads {
+        let missed_rows = self.missed_rows - self.found_rows;
         StorageReads {
-            missed_rows: self.missed_rows,
+            missed_rows,
             distinct_pages: 0,
-            reads: self.missed_rows,
+            reads: missed_rows,
             list_pages: 0,
             bytes_ssd: self.bytes,
         }
@@ -195,7 +260,8 @@ impl DriveRows {
         // What follows comes after the list, and after all that used the memory of `to` before.
         let ready = Event::behind(stream)?;
         let rows = RowTargets::in_matrix(to, self.dim);
-        let reading = match self.reads.begin(&ready, missing.requests(), 0..count, rows) {
+        let lists = self.kernels.lists_mut();
+        let reading = match lists.begin(&ready, missing.requests(), 0..count, rows) {
             Ok(reading) => reading,
             Err(error) => {
                 // Nothing is read any more.
@@ -217,17 +283,17 @@ impl DriveRows {
 
     /// Goes on with what has come.
     pub fn proceed(&mut self) {
-        if let Err(error) = self.reads.proceed() {
+        if let Err(error) = self.kernels.lists_mut().proceed() {
             return self.fail(error);
         }
         for begun in self.begun.values_mut() {
-            if begun.done.is_none() && self.reads.has_ended(begun.reading) {
-                let ended = self.reads.end(begun.reading).and_then(|()| self.reads.bytes_asked());
+            if begun.done.is_none() && self.kernels.lists().has_ended(begun.reading) {
+                let ended = self.kernels.end(begun.reading);
                 let (stream, Begun { missing, damaged, to, count, .. }) =
-                    (self.reads.stream(), &*begun);
+                    (self.kernels.lists().stream(), &*begun);
                 let rows = RowTargets::in_matrix(*to, self.dim);
-                begun.done = Some(ended.and_then(|bytes| {
-                    self.bytes = bytes;
+                begun.done = Some(ended.and_then(|(bytes, found)| {
+                    (self.bytes, self.found_rows) = (bytes, found);
                     let requests = missing.requests();
                     self.checksum.compare(stream, requests, 0..*count, rows, damaged)?;
                     self.gather.widen(stream, missing, *to, self.dim)?;
@@ -292,18 +358,20 @@ impl DriveRows {
         let Some(begun) = self.begun.get_mut(&ticket) else { return true };
         // Some of its rows will not come, and none is compared.
         begun.done.get_or_insert_with(|| Err(dropped()));
-        self.reads.give_up(begun.reading);
-        if !self.reads.has_ended(begun.reading) {
+        let lists = self.kernels.lists_mut();
+        lists.give_up(begun.reading);
+        if !lists.has_ended(begun.reading) {
             // After an error nothing is read any more.
-            let _ = self.reads.proceed();
+            let _ = lists.proceed();
             return false;
         }
         if let Some(Begun { reading, done, .. }) = self.begun.remove(&ticket) {
             // After an error of the driver no kernel runs any more.
             let _ = done.map(|done| done.and_then(|done| done.synchronize()));
             // Whoever waits for a batch is told of what went wrong; nobody waits for this one.
-            let _ = self.reads.end(reading);
-            self.bytes = self.reads.bytes_asked().unwrap_or(self.bytes);
+            if let Ok(counts) = self.kernels.end(reading) {
+                (self.bytes, self.found_rows) = counts;
+            }
         }
         true
     }

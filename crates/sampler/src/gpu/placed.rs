@@ -53,6 +53,9 @@ pub struct Placed {
     pub host_rows: u64,
     /// The number of feature rows that are read from storage.
     pub storage_rows: u64,
+    /// The number of rows that a page cache in device memory has room for; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_rows: Option<u64>,
     /// Who starts the reads of those, and the way they come; `None` where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_reads: Option<&'static str>,

@@ -164,6 +164,7 @@ impl GpuLoader {
         let (device_rows, host_rows) = (u64::from(rows.rows.device_count), rows.host_rows);
         (self.placed.device_rows, self.placed.host_rows) = (device_rows, host_rows);
         self.placed.storage_rows = vertices as u64 - device_rows - host_rows;
+        self.placed.cached_rows = rows.cached_rows;
         self.placed.storage_reads = rows.late().map(|late| late.way());
         self.placed.storage_rates = rows.rates;
         self.rows = Some(rows);
@@ -213,7 +214,8 @@ impl GpuLoader {
     pub(super) fn count_bytes(&mut self, working: u64) {
         let stride = self.stride();
         let placed = &mut self.placed;
-        placed.device_bytes = working + placed.device_rows * stride;
+        let device_rows = placed.device_rows + placed.cached_rows.unwrap_or(0);
+        placed.device_bytes = working + device_rows * stride;
         placed.host_bytes = placed.host_rows * stride;
     }
 

@@ -40,6 +40,14 @@ impl RowReads {
         }
     }
 
+    /// Keeps rows in a page cache of at most `bytes` of device memory, as [`DriveRows::cache`] does.
+    pub fn cache(&mut self, bytes: u64) -> Result<Option<u64>> {
+        match self {
+            Self::Host(_) => Ok(None),
+            Self::Gpu(drives) => drives.cache(bytes),
+        }
+    }
+
     /// An empty list for the rows that a batch of `sampler` misses.
     pub fn list(&self, device: &Device, sampler: &Sampler) -> Result<MissingRows> {
         match self {

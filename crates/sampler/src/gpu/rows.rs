@@ -56,16 +56,15 @@ impl RowReading {
             return by_host();
         };
         let streams = ReadStreams { submitting: stream.another()?, completing: stream.another()? };
-        let warps_wait = started_by == StartedBy::WaitingWarps;
         let gather = Gather::new(device, row)?;
-        let drives = DriveRows::new(graph, name, &drives, streams, gather, warps_wait)?;
+        let drives = DriveRows::new(graph, name, &drives, streams, gather, started_by)?;
         // A list for each batch that is begun, and one that is being made.
         let lists = tiers.prefetch.unwrap_or(STORAGE_AHEAD) as u64 + 2;
         let device_bytes = lists * finding + drives.device_bytes();
         let missing = drives.list(device, sampler)?;
         let by_gpu = Self { reads: RowReads::Gpu(drives), missing, device_bytes, rates: None };
         match started_by {
-            StartedBy::Gpu | StartedBy::WaitingWarps => Ok(by_gpu),
+            StartedBy::Gpu | StartedBy::WaitingWarps | StartedBy::CachingWarps => Ok(by_gpu),
             StartedBy::Faster => {
                 let (mut by_gpu, mut by_host) = (by_gpu, by_host()?);
                 let both = [&mut by_gpu.reads, &mut by_host.reads];
@@ -101,6 +100,8 @@ pub(super) struct RowTiers {
     pub rows: Rows,
     /// The number of rows in pinned host memory.
     pub host_rows: u64,
+    /// The number of rows that a page cache of what reads from storage has room for; `None` without one.
+    pub cached_rows: Option<u64>,
     /// What reads the others from storage; `None` if all are in memory.
     storage: Option<OnStorage>,
     /// Rows a second of the GPU and of the host in a trial; `None` without one.
@@ -110,8 +111,8 @@ pub(super) struct RowTiers {
 
 impl RowTiers {
     /// Places the first rows of `order` in the device memory of `room` and the next ones in the host
-    /// memory that the graph has left; the others stay on storage. `reads` makes what reads those, and says
-    /// how much device memory it takes.
+    /// memory that the graph has left; the others stay on storage. `reading` makes what reads those, and says
+    /// how much device memory it takes; if it has a page cache, that takes the rest in place of rows.
     pub fn new(
         graph: &Graph,
         name: &str,
@@ -129,12 +130,15 @@ impl RowTiers {
             (device, host.min(all - device))
         };
         let (mut device_rows, mut host_rows) = counts(room.device);
-        let reading = match device_rows + host_rows < all {
+        let mut reading = match device_rows + host_rows < all {
             true => Some(reading()?),
             false => None,
         };
-        if let Some(RowReading { device_bytes, .. }) = &reading {
-            (device_rows, host_rows) = counts(room.device.saturating_sub(*device_bytes));
+        let mut cached_rows = None;
+        if let Some(RowReading { reads, device_bytes, .. }) = &mut reading {
+            let left = room.device.saturating_sub(*device_bytes);
+            cached_rows = reads.cache(left)?;
+            (device_rows, host_rows) = counts(if cached_rows.is_some() { 0 } else { left });
         }
         let (hot, others) = order.split_at(device_rows as usize);
         let warm = &others[..host_rows as usize];
@@ -147,7 +151,7 @@ impl RowTiers {
             }
             None => None,
         };
-        Ok(Self { gather, rows, host_rows, storage, rates, _held: held })
+        Ok(Self { gather, rows, host_rows, cached_rows, storage, rates, _held: held })
     }
 
     /// The rows that are on storage; `None` if all are in memory.

@@ -13,8 +13,8 @@
 // who has the bell writes the commands of all with one fence. One warp a queue pair looks at
 // completions, 32 at a time; the others look at GPU memory.
 //
-// One warp a row; 64 bytes of a command, 16 of a completion and the row cross the link. There is no page
-// cache: every row is a miss, as the rows are that none of a loader's tiers has.
+// One warp a row; 64 bytes of a command, 16 of a completion and the row cross the link, but for a row that
+// the page cache has, if there is one.
 //
 // No warp keeps a turn while it waits for another one, and none waits for a warp of another block: what
 // it waits for is a drive, or a turn that somebody has for a while.
@@ -51,6 +51,7 @@ struct Coupled {
     u64 to_stride;
     u32 word_bytes;
     u32 most_warps;  // That read: as many as rings have room for.
+    PageCache cache;
 };
 
 // The round of the ring in which a position is: none of what an entry held before.
@@ -173,6 +174,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) coupled(Coupled a) {
     u32 warps = min(gridDim.x * (THREADS / WARP), a.most_warps), count = warp < warps ? *a.count : 0;
     for (u32 i = warp; i < count; i += warps) {
         RowRequest request = a.requests[i];
+        u8* target = a.to + (u64)request.target * a.to_stride;
+        u32 line = find_row(a.cache, request.row);
+        if (line != NONE) {
+            copy_rows(row_of(a.cache, line), target, 1, a.rows.row_bytes, a.word_bytes);
+            give_line(a.cache, line, request.row);
+            if (lane == 0) atomicAdd(a.cache.found, 1ull);
+            continue;
+        }
         Place place = place_of(a.rows, request.row);
         u32 pair = place.drive * a.pairs_per_drive + warp % a.pairs_per_drive;
         u32 answer = read_row(a, request.row, pair, warp);
@@ -182,8 +191,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) coupled(Coupled a) {
             keep(a.watch.refused, REFUSED, pair, cid_of(answer), status, request.row);
         }
         const u8* source = a.staging + (u64)warp * a.rows.span_bytes + place.skip;
-        u8* target = a.to + (u64)request.target * a.to_stride;
         copy_rows(source, status ? 0 : target, 1, a.rows.row_bytes, a.word_bytes);
         __syncwarp();  // The span is the next row's.
+        line = status ? NONE : free_line(a.cache, request.row);
+        if (line == NONE) continue;
+        copy_rows(target, row_of(a.cache, line), 1, a.rows.row_bytes, a.word_bytes);
+        give_line(a.cache, line, request.row);
     }
 }

@@ -3,9 +3,10 @@
 use bytemuck::{Pod, Zeroable};
 use tiergraph_core::Result;
 
+use super::page_cache::PageCacheOfKernels;
 use super::{
-    Failure, QUEUE_PAIRS, QueuePairAddresses, ROW_REQUESTS, ReadWatch, RowPlaces, RowRequest,
-    RowRequests, RowTargets, Watched,
+    Failure, PAGE_CACHE, PageCache, QUEUE_PAIRS, QueuePairAddresses, ROW_REQUESTS, ReadWatch,
+    RowPlaces, RowRequest, RowRequests, RowTargets, Watched,
 };
 use crate::kernels::{COPY_ROWS, LANES, Source, TYPES};
 use crate::shared::shared;
@@ -41,6 +42,7 @@ shared! {
         to_stride: u64,
         word_bytes: u32,
         most_warps: u32,
+        cache: PageCacheOfKernels,
     }
 }
 
@@ -106,7 +108,14 @@ pub struct CoupledKernel {
 pub(super) fn source() -> Source {
     Source::new(
         "coupled_reads",
-        &[TYPES, COPY_ROWS, ROW_REQUESTS, QUEUE_PAIRS, include_str!("coupled_reads.cu")],
+        &[
+            TYPES,
+            COPY_ROWS,
+            ROW_REQUESTS,
+            QUEUE_PAIRS,
+            PAGE_CACHE,
+            include_str!("coupled_reads.cu"),
+        ],
     )
     .sharing::<QueuePairAddresses>()
     .sharing::<RowPlaces>()
@@ -114,6 +123,7 @@ pub(super) fn source() -> Source {
     .sharing::<Failure>()
     .sharing::<Watched>()
     .sharing::<CoupledState>()
+    .sharing::<PageCacheOfKernels>()
     .sharing::<Coupled>()
 }
 
@@ -129,7 +139,8 @@ impl CoupledKernel {
     }
 
     /// Reads all requested rows to `to`, by at most `blocks` blocks, one at least, and as many as run at once, in
-    /// order with the stream: when the kernel ends, they are there, or `watch` knows why not.
+    /// order with the stream: when the kernel ends, they are there, or `watch` knows why not. Rows that are in
+    /// the `cache` of an earlier call come from there, and those that are read go there.
     ///
     /// # Errors
     /// Any error of the driver. What drives and kernels find wrong is for `watch`.
@@ -138,7 +149,7 @@ impl CoupledKernel {
         stream: &Stream,
         blocks: u32,
         pairs: &mut CoupledPairs,
-        watch: &ReadWatch,
+        (watch, cache): (&ReadWatch, Option<&PageCache>),
         requests: RowRequests,
         to: RowTargets,
     ) -> Result<()> {
@@ -158,6 +169,7 @@ impl CoupledKernel {
             to_stride: to.stride,
             word_bytes: pairs.rows.word_bytes(to),
             most_warps: pairs.warps(),
+            cache: PageCacheOfKernels::of(cache),
         };
         let most = pairs.warps().div_ceil(THREADS / LANES as u32);
         let blocks = blocks.min(self.resident).min(most).max(1);

@@ -6,6 +6,7 @@
 
 mod coupled_reads;
 mod drive_reads;
+mod page_cache;
 
 use std::time::Duration;
 
@@ -14,11 +15,13 @@ use tiergraph_core::Result;
 
 pub use coupled_reads::{CoupledKernel, CoupledPairs};
 pub use drive_reads::{Asking, BatchPairs, ReadKernels, Taking};
+pub use page_cache::PageCache;
 
 use super::Source;
 use crate::shared::{Shared, shared};
 use crate::{DeviceBuf, DevicePtr, DeviceView, Stream};
 
+const PAGE_CACHE: &str = include_str!("page_cache.cuh");
 const QUEUE_PAIRS: &str = include_str!("queue_pairs.cuh");
 pub(super) const ROW_REQUESTS: &str = include_str!("row_requests.cuh");
 
