@@ -181,8 +181,9 @@ class Algorithms:
         has the `modularity` (at resolution 1), the number of `communities`, and the size of the
         `largest`. Memory holds 60 bytes a vertex (`leiden`: 76), and lists as far as they fit:
         those of smaller networks, and of graphs with weights, go on in temporary files in the
-        graph's folder, of up to 16 bytes a neighbour each. A seed's result is the same in any
-        memory and for any number of threads. (Blondel et al., 2008.)
+        graph's folder, of up to 16 bytes a neighbour each (in `last_run`, `scratch_bytes`, and
+        what was read and written of them: `scratch_bytes_read`, `scratch_bytes_written`). A seed's
+        result is the same in any memory and for any number of threads. (Blondel et al., 2008.)
         """
         options = {"resolution": resolution, "seed": seed, "iterations": 1}
         return self._by_name("louvain", trace, progress, options)

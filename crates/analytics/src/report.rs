@@ -75,6 +75,9 @@ pub struct RunReport {
     pub pass_bytes: u64,
     /// How many times that file was read, as bytes: `bytes_read / pass_bytes`.
     pub passes: f64,
+    /// Temporary files; `None` for a run without.
+    #[serde(flatten)]
+    pub scratch: Option<Scratch>,
     /// Bytes of blocks that are in host memory at the end.
     pub resident_bytes: u64,
     /// Where in the file that passes read the resident blocks are, in equal parts from its begin to its end.
@@ -102,6 +105,40 @@ pub struct RunReport {
     pub details: Vec<Iteration>,
 }
 
+/// Temporary files of a run, whose bytes are not among those that it read from the graph.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Scratch {
+    /// The most bytes that temporary files held at a time.
+    pub scratch_bytes: u64,
+    /// Bytes that were written to them.
+    pub scratch_bytes_written: u64,
+    /// Bytes that were read from them.
+    pub scratch_bytes_read: u64,
+}
+
+impl Scratch {
+    /// The counts of the graph's temporary files so far.
+    fn of(graph: &Graph) -> Self {
+        let held = graph.scratch();
+        Self {
+            scratch_bytes: held.most(),
+            scratch_bytes_written: held.written(),
+            scratch_bytes_read: held.read(),
+        }
+    }
+
+    /// The counts since those of `earlier`; `None` if nothing was written.
+    fn since(self, earlier: &Self) -> Option<Self> {
+        let scratch_bytes_written = self.scratch_bytes_written - earlier.scratch_bytes_written;
+        let scratch_bytes_read = self.scratch_bytes_read - earlier.scratch_bytes_read;
+        (scratch_bytes_written > 0).then_some(Self {
+            scratch_bytes_written,
+            scratch_bytes_read,
+            ..self
+        })
+    }
+}
+
 /// For each part of a file of blocks, the share of it that is in a memory.
 #[derive(Debug, Clone, Serialize)]
 pub struct Residency {
@@ -125,6 +162,7 @@ pub(crate) struct Run<'a> {
     start: Instant,
     last: Instant,
     before: PassStats,
+    scratch: Scratch,
     last_stats: PassStats,
     expected: u64,
     iterations: usize,
@@ -145,6 +183,8 @@ impl<'a> Run<'a> {
     ) -> Self {
         let (now, stats) = (Instant::now(), graph.totals().get());
         let (before, last_stats) = (stats, stats);
+        graph.scratch().forget_most();
+        let scratch = Scratch::of(graph);
         let details = Vec::new();
         let (start, last) = (now, now);
         Self {
@@ -154,6 +194,7 @@ impl<'a> Run<'a> {
             start,
             last,
             before,
+            scratch,
             last_stats,
             expected,
             iterations: 0,
@@ -290,6 +331,7 @@ impl<'a> Run<'a> {
             read_bandwidth: stats.bytes_read as f64 / seconds,
             pass_bytes,
             passes: stats.bytes_read as f64 / pass_bytes.max(1) as f64,
+            scratch: Scratch::of(graph).since(&self.scratch),
             resident_bytes: graph.memory().resident_bytes(),
             residency: self.residency(pass_bytes),
             wait_seconds: stats.wait_seconds,

@@ -51,6 +51,9 @@ fn the_least_memory_finds_the_same_communities() {
             assert!(least.labels == plenty.labels, "{what}");
             assert_eq!(least.modularity.to_bits(), plenty.modularity.to_bits(), "{what}");
             assert!(least.modularity > 0.3, "{what}: {}", least.modularity);
+            let scratch = read.scratch.unwrap();
+            assert!(scratch.scratch_bytes <= scratch.scratch_bytes_written, "{what}: {scratch:?}");
+            assert!(scratch.scratch_bytes_read > 0 && read_once.scratch.is_none(), "{what}");
             if weights == WeightChoice::None {
                 assert!(read.bytes_read > 4 * read_once.bytes_read, "{what}: all was in memory");
             }

@@ -13,6 +13,7 @@ use tiergraph_core::{Cancel, Error, ErrorKind, Result, ThreadPool};
 use tiergraph_format::directory::GraphDir;
 use tiergraph_format::manifest::Manifest;
 use tiergraph_io::pipeline::{Buffers, ReadWorkers};
+use tiergraph_io::temporary::Held;
 use tiergraph_io::{EngineChoice, EngineFactory, EnginePool, EngineReport, FileId, FileSet};
 use tiergraph_mem::{Budget, Keeping, MemoryPlan, Reservation, available_memory_bytes};
 
@@ -89,6 +90,7 @@ pub struct Graph {
     workers: Mutex<ReadWorkers>,
     engine: EngineReport,
     totals: Totals,
+    scratch: Arc<Held>,
     cancel: Cancel,
     trace: Trace,
     checkpointing: Option<Checkpointing>,
@@ -228,6 +230,7 @@ impl Graph {
                 threads,
                 engine: report.clone(),
                 totals: Totals::default(),
+                scratch: Arc::default(),
                 cancel: Cancel::default(),
                 trace: Trace::off(),
                 checkpointing: None,
@@ -284,6 +287,11 @@ impl Graph {
     /// Bytes read, reads and workers' seconds since the graph was opened.
     pub fn totals(&self) -> &Totals {
         &self.totals
+    }
+
+    /// Counts of temporary files of runs over the graph.
+    pub fn scratch(&self) -> &Arc<Held> {
+        &self.scratch
     }
 
     /// The flag that stops running passes when set.

@@ -23,11 +23,13 @@ const LOOKED_AT: usize = 16;
 /// The number that the next file of this process gets.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes in temporary files: now, and the most so far.
+/// Bytes in temporary files: now, and the most so far; and bytes that were written to them and read from them.
 #[derive(Debug, Default)]
 pub struct Held {
     now: AtomicU64,
     most: AtomicU64,
+    written: AtomicU64,
+    read: AtomicU64,
 }
 
 impl Held {
@@ -48,6 +50,21 @@ impl Held {
     /// The most bytes so far.
     pub fn most(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
+    }
+
+    /// Has the bytes that there are now be the most so far.
+    pub fn forget_most(&self) {
+        self.most.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Bytes that were written so far.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that were read so far.
+    pub fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
     }
 }
 
@@ -103,7 +120,12 @@ impl TemporaryFile {
         };
         let Some(file) = &self.file else { return Ok(offset) };
         file.write(pages, offset)?;
-        self.held.iter().filter(|_| grows).for_each(|held| held.add(bytes));
+        if let Some(held) = &self.held {
+            held.written.fetch_add(bytes, Ordering::Relaxed);
+            if grows {
+                held.add(bytes);
+            }
+        }
         Ok(offset)
     }
 
@@ -135,7 +157,12 @@ impl TemporaryFile {
     /// # Errors
     /// Those of the system, and pages behind the file's end.
     pub fn read(&self, pages: &mut [u8], offset: u64) -> Result<()> {
-        self.file.as_ref().map_or(Ok(()), |file| file.read(pages, offset))
+        let Some(file) = &self.file else { return Ok(()) };
+        file.read(pages, offset)?;
+        self.held.iter().for_each(|held| {
+            held.read.fetch_add(pages.len() as u64, Ordering::Relaxed);
+        });
+        Ok(())
     }
 }
 

@@ -22,7 +22,8 @@ const CHUNK_BYTES: Range<u64> = 16 << 10..1 << 20;
 /// A folder in which the system lets no file be made.
 pub(super) fn temporary_file(graph: &Graph) -> Result<TemporaryFile> {
     let hint = "give more memory, or a graph in a folder that temporary files may be in";
-    TemporaryFile::create_in(graph.dir().path()).map_err(|e| e.or_hint(hint))
+    let file = TemporaryFile::create_in(graph.dir().path()).map_err(|e| e.or_hint(hint))?;
+    Ok(file.counted(Arc::clone(graph.scratch())))
 }
 
 /// The bytes of a chunk where so many buckets are written in `room` bytes of memory. There may be memory for fewer.
