@@ -179,7 +179,7 @@ class Algorithms:
 
         A community is named by its smallest id. Edges count both ways, by their weights. `last_run`
         has the `modularity` (at resolution 1), the number of `communities`, and the size of the
-        `largest`. Memory holds 60 bytes a vertex (`leiden`: 76), and lists as far as they fit:
+        `largest`. Memory holds 64 bytes a vertex (`leiden`: 76), and lists as far as they fit:
         those of smaller networks, and of graphs with weights, go on in temporary files in the
         graph's folder, of up to 16 bytes a neighbour each (in `last_run`, `scratch_bytes`, and
         what was read and written of them: `scratch_bytes_read`, `scratch_bytes_written`). A seed's

@@ -7,7 +7,7 @@
 //!
 //! Vertices move one after the other, block after block in an order by seed: in one order for all of them, as in that of
 //! degrees, far fewer communities come together in a round. Threads decode lists, read those of the next block, and make
-//! networks smaller; so a seed's result is the same for any number of them, and in any memory. That holds 60 bytes a vertex with edges
+//! networks smaller; so a seed's result is the same for any number of them, and in any memory. That holds 64 bytes a vertex with edges
 //! (Leiden: 76), and lists as far as they fit: those of the graph are read again, those of smaller networks and of graphs
 //! with weights from temporary files.
 
@@ -45,11 +45,11 @@ impl Method {
     }
 
     /// The most bytes of state a vertex of a smaller network while its vertices move and are refined: masses, communities with
-    /// masses and members, weights to communities with a list of them that grows, where lists begin, and bits; Leiden's parts
-    /// with masses, and the weights to others.
+    /// masses and members, weights to communities with a list of them that grows, where lists begin, and bits; leads while they
+    /// move, and then Leiden's parts with masses, and the weights to others.
     fn bytes_of_smaller(self) -> u64 {
         match self {
-            Self::Louvain => 48,
+            Self::Louvain => 52,
             Self::Leiden => 64,
         }
     }

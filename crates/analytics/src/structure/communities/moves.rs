@@ -6,6 +6,9 @@ use tiergraph_mem::{Array, prefetch};
 use super::network::{Neighbors, Network, shuffle};
 use crate::bits::Bits;
 
+/// The round from which on vertices have leads: before, most of them move.
+const LEADS_FROM: usize = 2;
+
 /// What a community is worth: the weight of its edges, less `scale` times its mass squared, in halves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quality {
@@ -64,6 +67,37 @@ impl Near {
     }
 }
 
+/// By how much each vertex, when it was looked at, was worth more where it is than anywhere else. A neighbour's move takes
+/// twice what connects them from that, and any move what the masses of two communities may have changed by: a vertex that has
+/// some left need not be looked at.
+struct Leads {
+    /// What is left, and what all moves before took.
+    of: Array<f32>,
+    /// What a mass that moves takes of the lead of each mass.
+    of_mass: f64,
+    /// The masses that have moved.
+    moved: f64,
+}
+
+impl Leads {
+    fn new(vertices: usize, quality: Quality) -> Result<Self> {
+        Ok(Self { of: Array::zeroed(vertices)?, of_mass: 2.0 * quality.scale, moved: 0.0 })
+    }
+
+    #[inline(always)]
+    fn set(&mut self, v: u32, lead: f64, mass: f64) {
+        self.of[v as usize] = (lead + self.of_mass * mass * self.moved) as f32;
+    }
+
+    /// Takes from a vertex's lead what the move of a neighbour does; whether none is left.
+    #[inline(always)]
+    fn spend(&mut self, v: u32, weight: f64, mass: f64) -> bool {
+        let lead = &mut self.of[v as usize];
+        *lead -= 2.0 * weight.abs() as f32;
+        f64::from(*lead) <= self.of_mass * mass * self.moved
+    }
+}
+
 impl<'a> Partition<'a> {
     pub(super) fn new(quality: Quality, mass: &'a [f64], community: Array<u32>) -> Result<Self> {
         let n = mass.len();
@@ -77,52 +111,68 @@ impl<'a> Partition<'a> {
     }
 
     /// Moves vertices while any gains by it; returns how many moves there were. Rounds go over all in an order by
-    /// `seed`, and then over those that a move may have changed (Ozaki, Tezuka and Inaba, 2016; Traag et al., 2019).
+    /// `seed`, and then over those that a move may have changed (Ozaki, Tezuka and Inaba, 2016; Traag et al., 2019): of the
+    /// neighbours, those without a lead.
     pub(super) fn move_vertices(&mut self, network: &mut Network<'_>, seed: u64) -> Result<u64> {
         let n = self.community.len();
         let (mut now, mut moves, blocks) = (Bits::all(n), 0, network.blocks());
+        let mut leads = Leads::new(n, self.quality)?;
+        let mut round = 0;
         while now.any() {
             let later = Bits::none(n);
             network.sweep_shuffled(&blocks, seed, &|v| now.has(v), |neighbors| {
                 let v = neighbors.of;
                 now.take_out(v.into());
                 let before = self.community[v as usize];
-                let after = self.best(&neighbors, before);
+                let (after, lead) = self.best(&neighbors, before);
+                leads.set(v, lead, self.mass[v as usize]);
                 if after == before {
                     return;
                 }
                 moves += 1;
                 self.transfer(v, before, after);
-                neighbors.each(|u, _| {
-                    if self.community[u as usize] != after && !now.has(u) {
+                leads.moved += self.mass[v as usize];
+                neighbors.each(|u, weight| {
+                    if self.community[u as usize] != after
+                        && !now.has(u)
+                        && (round < LEADS_FROM || leads.spend(u, weight, self.mass[u as usize]))
+                    {
                         later.put(u);
                     }
                 });
             })?;
             now = later;
+            round += 1;
         }
         Ok(moves)
     }
 
-    /// The community in which a vertex, now in `own`, is worth most.
+    /// The community in which a vertex, now in `own`, is worth most, and by how much.
     #[inline]
-    fn best(&mut self, neighbors: &Neighbors<'_>, own: u32) -> u32 {
+    fn best(&mut self, neighbors: &Neighbors<'_>, own: u32) -> (u32, f64) {
         self.near.weigh(neighbors, &self.community, &self.masses, |_| true);
         let own_mass = self.mass[neighbors.of as usize];
         let mass = own_mass * self.quality.scale;
         let worth = |to: f64, masses: f64| to - mass * masses;
         let staying = worth(self.near.to[own as usize], self.masses[own as usize] - own_mass);
-        let (mut best, mut most) = (own, staying);
+        let (mut best, mut most, mut second) = (own, staying, f64::NEG_INFINITY);
         for &other in &self.near.communities {
             let to = std::mem::take(&mut self.near.to[other as usize]);
+            if other == own {
+                continue;
+            }
             let worth = worth(to, self.masses[other as usize]);
+            second = second.max(worth.min(most));
             // Of several that are worth as much, the first by number.
-            if other != own && (worth > most || (worth == most && best != own && other < best)) {
+            if worth > most || (worth == most && best != own && other < best) {
                 (best, most) = (other, worth);
             }
         }
-        // By itself it is worth 0.
-        if most < 0.0 && self.members[own as usize] > 1 { self.without_members() } else { best }
+        // By itself it is worth 0, which nothing but its own community's worth can fall below.
+        if most < 0.0 && self.members[own as usize] > 1 {
+            return (self.without_members(), 0.0);
+        }
+        (best, (most - second).min(2.0 * most))
     }
 
     /// A community without members, of which there is one where another has several.
