@@ -9,11 +9,12 @@
 //! degrees, far fewer communities come together in a round. Threads decode lists, read those of the next block, and make
 //! networks smaller; so a seed's result is the same for any number of them, and in any memory. That holds 64 bytes a vertex with edges
 //! (Leiden: 76), and lists as far as they fit: those of the graph are read again, those of smaller networks and of graphs
-//! with weights from temporary files.
+//! with weights are packed, and go on in temporary files.
 
 mod aggregate;
 mod moves;
 mod network;
+mod packed;
 mod scattered;
 mod segments;
 mod weighted;

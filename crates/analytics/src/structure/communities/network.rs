@@ -10,9 +10,9 @@ use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Draws, Result, threads};
 use tiergraph_format::manifest::Weights;
 use tiergraph_graph::Graph;
-use tiergraph_mem::{AlignedBuf, MemoryPlan};
+use tiergraph_mem::MemoryPlan;
 
-use super::segments::{ARC_BYTES, Segments};
+use super::segments::{ARC_BYTES, Buffer, Segments};
 use super::weighted;
 use crate::row_map::{self, ListDegrees, RowMap, Side, Wanted, cut};
 
@@ -238,7 +238,7 @@ impl<'g> Network<'g> {
                 None => return Ok(None),
             },
             Lists::Segments(segments) if segments.are_in_memory() => {
-                Box::new(segments.pieces(&[], &(0..vertices)))
+                Box::new(segments.in_memory(&(0..vertices)))
             }
             Lists::Segments(_) => return Ok(None),
         };
@@ -345,10 +345,10 @@ impl<'g> Network<'g> {
                 threads::ahead("lists", order, new, read, |block, lists| each(block, lists))
             }
             Lists::Segments(segments) if in_memory => {
-                { order }.try_for_each(|block| each(block, &segments.pieces(&[], block)))
+                { order }.try_for_each(|block| each(block, &segments.in_memory(block)))
             }
             Lists::Segments(segments) => {
-                let new = (0..buffers).map(|_| AlignedBuf::default()).collect();
+                let new = (0..buffers).map(|_| Buffer::default()).collect();
                 let read = |block: &&Range<u32>, to: &mut _| segments.read_to(to, block, wanted);
                 threads::ahead("lists", order, new, read, |block, buffer| {
                     each(block, &segments.pieces(buffer, block))

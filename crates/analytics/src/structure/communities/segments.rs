@@ -1,5 +1,5 @@
-//! Lists of arcs with weights, a segment of vertices after the other: in memory, or in a temporary file where they do not
-//! fit it.
+//! Lists of arcs with weights, a segment of vertices after the other: in memory; packed in memory, where they do not fit it;
+//! and packed in a temporary file, where that does not, either.
 
 use std::ops::Range;
 
@@ -9,6 +9,7 @@ use tiergraph_io::temporary::TemporaryFile;
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation};
 
 use super::network::{BlockLists, List, WeightedArc};
+use super::packed::{self, Bytes, CHUNK_BYTES, Packed, Reader};
 use super::scattered::temporary_file;
 use crate::row_map::Wanted;
 
@@ -26,6 +27,10 @@ pub(super) struct Segments {
     file: Option<TemporaryFile>,
     /// Bytes of memory that lists leave, for networks to come.
     leave: u64,
+    /// Whether lists do not all fit the memory as they are.
+    overflows: bool,
+    /// For bytes of packed lists that are read.
+    chunks: Option<Reservation>,
 }
 
 /// The lists of some vertices.
@@ -34,13 +39,21 @@ struct Segment {
     /// Where each list begins; a last entry says where the last list ends.
     starts: Vec<u32>,
     arcs: Arcs,
-    _held: Option<Reservation>,
+    held: Option<Reservation>,
 }
 
 enum Arcs {
     Memory(Array<WeightedArc>),
-    /// At this byte of the file.
+    /// As in memory, at this byte of the file.
     File(u64),
+    Packed(Packed),
+}
+
+/// Where lists are unpacked and read to.
+#[derive(Default)]
+pub(super) struct Buffer {
+    arcs: AlignedBuf,
+    chunk: AlignedBuf,
 }
 
 impl Segments {
@@ -66,7 +79,7 @@ impl Segments {
     ) -> Result<Self> {
         sort(graph, &starts, &mut arcs)?;
         let vertices = 0..starts.len() as u32 - 1;
-        let all = vec![Segment { vertices, starts, arcs: Arcs::Memory(arcs), _held: Some(held) }];
+        let all = vec![Segment { vertices, starts, arcs: Arcs::Memory(arcs), held: Some(held) }];
         Ok(Self { all, ..Self::default() })
     }
 
@@ -90,17 +103,84 @@ impl Segments {
         let first = self.all.last().map_or(0, |segment| segment.vertices.end);
         let vertices = first..first + lengths.len() as u32;
         let bytes = arcs.resident_bytes();
-        let memory = graph.memory();
-        let _held = match memory.budget().left() < self.leave.saturating_add(bytes) {
-            true => None,
-            false => memory.reserve_if_left(bytes, "the communities as a network")?,
-        };
-        let arcs = match _held {
-            Some(_) => Arcs::Memory(arcs),
-            None => Arcs::File(self.file(graph)?.append(bytemuck::cast_slice(&arcs))?),
-        };
-        self.all.push(Segment { vertices, starts, arcs, _held });
+        if !self.overflows
+            && let Some(held) = self.room(graph, self.leave, bytes)?
+        {
+            self.all.push(Segment { vertices, starts, arcs: Arcs::Memory(arcs), held: Some(held) });
+            return Ok(());
+        }
+        if !std::mem::replace(&mut self.overflows, true) {
+            // Those before are packed, too: more of them fit then.
+            for mut segment in std::mem::take(&mut self.all) {
+                if let Arcs::Memory(arcs) = segment.arcs {
+                    (segment.arcs, segment.held) =
+                        self.stored(graph, &segment.starts, arcs, segment.held)?;
+                }
+                self.all.push(segment);
+            }
+        }
+        let (arcs, held) = self.stored(graph, &starts, arcs, None)?;
+        self.all.push(Segment { vertices, starts, arcs, held });
         Ok(())
+    }
+
+    /// Reserves memory that lists stay in, if so much is left beside it.
+    fn room(&self, graph: &Graph, leave: u64, bytes: u64) -> Result<Option<Reservation>> {
+        let memory = graph.memory();
+        match memory.budget().left() < leave.saturating_add(bytes) {
+            true => Ok(None),
+            false => memory.reserve_if_left(bytes, "the communities as a network"),
+        }
+    }
+
+    /// Lists in memory, packed if that is worth it, if there is room for them; else in the file. What was `held` for them has
+    /// room for them.
+    fn stored(
+        &mut self,
+        graph: &Graph,
+        starts: &[u32],
+        mut arcs: Array<WeightedArc>,
+        held: Option<Reservation>,
+    ) -> Result<(Arcs, Option<Reservation>)> {
+        let memory = graph.memory();
+        if self.chunks.is_none() {
+            let bytes = 2 * CHUNK_BYTES as u64;
+            self.chunks = memory.reserve_if_left(bytes, "packed lists on their way")?;
+        }
+        let of_starts = size_of_val(starts) as u64;
+        let of_starts = memory.reserve_if_left(of_starts, "where packed lists begin")?;
+        let may_pack = self.chunks.is_some() && of_starts.is_some();
+        let packed = if may_pack { packed::starts(graph, starts, &arcs)? } else { None };
+        let leave = if held.is_some() { 0 } else { self.leave };
+        let Some(packed) = packed else {
+            let held = match held {
+                Some(held) => Some(held),
+                None => self.room(graph, leave, arcs.resident_bytes())?,
+            };
+            return Ok(match held {
+                Some(held) => (Arcs::Memory(arcs), Some(held)),
+                None => (Arcs::File(self.file(graph)?.append(bytemuck::cast_slice(&arcs))?), None),
+            });
+        };
+        packed::pack(graph, starts, &packed, &mut arcs)?;
+        let end = packed.last().map_or(0, |&end| end as usize);
+        let bytes: &[u8] = bytemuck::cast_slice(&arcs);
+        let (bytes, of_bytes) = match self.room(graph, leave, end as u64)? {
+            Some(room) => {
+                let mut packed = Array::<u8>::zeroed(end)?;
+                packed.copy_from_slice(&bytes[..end]);
+                (Bytes::Memory(packed), Some(room))
+            }
+            None => {
+                let pages = &bytes[..end.next_multiple_of(PAGE_BYTES)];
+                (Bytes::File(self.file(graph)?.append(pages)?), None)
+            }
+        };
+        let mut held = of_starts;
+        if let (Some(held), Some(of_bytes)) = (&mut held, of_bytes) {
+            held.join(of_bytes);
+        }
+        Ok((Arcs::Packed(Packed { starts: packed, bytes }), held))
     }
 
     fn file(&mut self, graph: &Graph) -> Result<&TemporaryFile> {
@@ -111,9 +191,9 @@ impl Segments {
         Ok(self.file.insert(file))
     }
 
-    /// Whether no list is in a file.
+    /// Whether all lists are in memory as they are visited.
     pub(super) fn are_in_memory(&self) -> bool {
-        self.file.is_none()
+        !self.overflows
     }
 
     /// The length of each list.
@@ -122,41 +202,55 @@ impl Segments {
         between.map(|pair| u64::from(pair[1] - pair[0]))
     }
 
-    /// Reads the lists of the vertices of `block` that are `wanted`, but not in memory, to `buffer`.
+    /// Reads and unpacks the lists of the vertices of `block` that are `wanted`, but not in memory, to `buffer`.
     ///
     /// # Errors
     /// Any error of the file; no memory.
     pub(super) fn read_to(
         &self,
-        buffer: &mut AlignedBuf,
+        buffer: &mut Buffer,
         block: &Range<u32>,
         wanted: &Wanted<'_>,
     ) -> Result<()> {
         let segments = self.of(block);
-        let len = segments.iter().map(|segment| segment.pages(block).len()).sum::<usize>();
-        if buffer.len() < len {
-            *buffer = AlignedBuf::default();
-            *buffer = AlignedBuf::zeroed(len)?;
+        let len = segments.iter().map(|segment| segment.buffer_bytes(block)).sum::<usize>();
+        if buffer.arcs.len() < len {
+            buffer.arcs = AlignedBuf::default();
+            buffer.arcs = AlignedBuf::zeroed(len)?;
         }
-        let mut rest = &mut buffer[..];
+        let mut rest = &mut buffer.arcs[..];
         for segment in segments {
-            let pages = segment.pages(block);
-            let (own, after) = std::mem::take(&mut rest).split_at_mut(pages.len());
+            let (own, after) = std::mem::take(&mut rest).split_at_mut(segment.buffer_bytes(block));
             rest = after;
-            let (Arcs::File(offset), Some(file)) = (&segment.arcs, &self.file) else { continue };
-            for run in segment.runs(block, wanted) {
-                let to = &mut own[run.start - pages.start..run.end - pages.start];
-                file.read(to, offset + run.start as u64)?;
+            match (&segment.arcs, &self.file) {
+                (Arcs::File(offset), Some(file)) => {
+                    let pages = segment.pages(block);
+                    for run in segment.runs(block, wanted) {
+                        let to = &mut own[run.start - pages.start..run.end - pages.start];
+                        file.read(to, offset + run.start as u64)?;
+                    }
+                }
+                (Arcs::Packed(packed), file) => {
+                    let reader = Reader::new(packed, file.as_ref(), &mut buffer.chunk)?;
+                    let own = &mut own[..segment.bytes(block).len()];
+                    segment.unpack(reader, packed, block, wanted, bytemuck::cast_slice_mut(own))?;
+                }
+                _ => {}
             }
         }
         Ok(())
     }
 
+    /// The lists of the vertices of `block`, all in memory.
+    pub(super) fn in_memory(&self, block: &Range<u32>) -> Pieces<'_> {
+        Pieces(self.of(block).iter().map(|segment| segment.piece(block, &[])).collect())
+    }
+
     /// The lists of the vertices of `block`, of which `buffer` has those that are not in memory.
-    pub(super) fn pieces<'a>(&'a self, buffer: &'a [u8], block: &Range<u32>) -> Pieces<'a> {
-        let mut rest = buffer;
+    pub(super) fn pieces<'a>(&'a self, buffer: &'a Buffer, block: &Range<u32>) -> Pieces<'a> {
+        let mut rest = &buffer.arcs[..];
         let pieces = self.of(block).iter().map(|segment| {
-            let (own, after) = rest.split_at(segment.pages(block).len());
+            let (own, after) = rest.split_at(segment.buffer_bytes(block));
             rest = after;
             segment.piece(block, own)
         });
@@ -180,22 +274,60 @@ impl Segment {
         (own, starts)
     }
 
-    /// The bytes of the lists of `block` among those of the segment's arcs.
+    /// The bytes of the lists of `block` among those of the segment's arcs, as they are in memory.
     fn bytes(&self, block: &Range<u32>) -> Range<usize> {
         let (_, starts) = self.part(block);
         let arc_bytes = ARC_BYTES as usize;
         starts[0] as usize * arc_bytes..starts[starts.len() - 1] as usize * arc_bytes
     }
 
-    /// The pages with these bytes; none where they are not in the file.
+    /// The pages of the file with the lists of `block`, if they are there as in memory.
     fn pages(&self, block: &Range<u32>) -> Range<usize> {
         let bytes = self.bytes(block);
         match self.arcs {
-            Arcs::File(_) if !bytes.is_empty() => {
-                bytes.start / PAGE_BYTES * PAGE_BYTES..bytes.end.next_multiple_of(PAGE_BYTES)
-            }
+            Arcs::File(_) if !bytes.is_empty() => pages_of(bytes),
             _ => bytes.start..bytes.start,
         }
+    }
+
+    /// Bytes of the lists of `block` in a buffer: whole pages.
+    fn buffer_bytes(&self, block: &Range<u32>) -> usize {
+        match self.arcs {
+            Arcs::Memory(_) => 0,
+            Arcs::File(_) => self.pages(block).len(),
+            Arcs::Packed(_) => self.bytes(block).len().next_multiple_of(PAGE_BYTES),
+        }
+    }
+
+    /// Unpacks the lists of `block` that are `wanted` to where they are among `arcs`, those of the block.
+    fn unpack(
+        &self,
+        mut reader: Reader<'_>,
+        packed: &Packed,
+        block: &Range<u32>,
+        wanted: &Wanted<'_>,
+        arcs: &mut [WeightedArc],
+    ) -> Result<()> {
+        let (vertices, starts) = self.part(block);
+        let number = |v: u32| (v - self.vertices.start) as usize;
+        // The last byte of those that are read together.
+        let mut runs = match packed.bytes {
+            Bytes::Memory(_) => Vec::new(),
+            Bytes::File(_) => self.runs(block, wanted),
+        }
+        .into_iter()
+        .peekable();
+        for (v, list) in vertices.zip(starts.windows(2)) {
+            if list[0] == list[1] || !wanted(v) {
+                continue;
+            }
+            let end = packed.starts[number(v) + 1] as usize;
+            while runs.next_if(|run| run.end < end).is_some() {}
+            let until = runs.peek().map_or(end, |run| run.end);
+            let own = (list[0] - starts[0]) as usize..(list[1] - starts[0]) as usize;
+            reader.list(number(v), until, &mut arcs[own])?;
+        }
+        Ok(())
     }
 
     /// The pages with lists of the vertices of `block` that are `wanted`, in runs to be read together.
@@ -203,7 +335,16 @@ impl Segment {
         let mut runs: Vec<Range<usize>> = Vec::new();
         let (vertices, _) = self.part(block);
         for v in vertices.filter(|&v| wanted(v)) {
-            let pages = self.pages(&(v..v + 1));
+            let pages = match &self.arcs {
+                Arcs::Packed(Packed { starts, .. }) => {
+                    let number = (v - self.vertices.start) as usize;
+                    match starts[number] as usize..starts[number + 1] as usize {
+                        bytes if bytes.is_empty() => bytes,
+                        bytes => pages_of(bytes),
+                    }
+                }
+                _ => self.pages(&(v..v + 1)),
+            };
             match runs.last_mut() {
                 _ if pages.is_empty() => (),
                 Some(last) if pages.start <= last.end + GAP_BYTES => last.end = pages.end,
@@ -213,19 +354,25 @@ impl Segment {
         runs
     }
 
-    /// The lists of its vertices that are in `block`; `pages` has those of the file.
-    fn piece<'a>(&'a self, block: &Range<u32>, pages: &'a [u8]) -> Piece<'a> {
+    /// The lists of its vertices that are in `block`; `buffer` has those that are not in memory.
+    fn piece<'a>(&'a self, block: &Range<u32>, buffer: &'a [u8]) -> Piece<'a> {
         let ((vertices, starts), bytes) = (self.part(block), self.bytes(block));
         let arcs = match &self.arcs {
             Arcs::Memory(arcs) => &arcs[starts[0] as usize..starts[starts.len() - 1] as usize],
             Arcs::File(_) if bytes.is_empty() => &[],
             Arcs::File(_) => {
                 let begin = bytes.start - self.pages(block).start;
-                bytemuck::cast_slice(&pages[begin..begin + bytes.len()])
+                bytemuck::cast_slice(&buffer[begin..begin + bytes.len()])
             }
+            Arcs::Packed(_) => bytemuck::cast_slice(&buffer[..bytes.len()]),
         };
         Piece { vertices, starts, arcs }
     }
+}
+
+/// The pages that have some bytes.
+fn pages_of(bytes: Range<usize>) -> Range<usize> {
+    bytes.start / PAGE_BYTES * PAGE_BYTES..bytes.end.next_multiple_of(PAGE_BYTES)
 }
 
 /// Lists of a block, from one segment or from several side by side.
@@ -289,8 +436,10 @@ pub(super) fn split<'a, T: Send>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+    use std::path::Path;
 
     use tiergraph_core::{Cancel, Draws, Silent};
     use tiergraph_graph::OpenOptions;
@@ -299,48 +448,88 @@ mod tests {
 
     use super::*;
 
-    /// The lists of any range of vertices, from several segments, some without arcs, are those that were added.
-    #[test]
-    fn lists_in_a_file_are_those_in_memory() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("g.tg");
+    /// A graph with memory and threads.
+    pub(in super::super) fn small_graph(folder: &Path) -> Graph {
+        let path = folder.join("g.tg");
         let model = Rmat::new(4, 2, Rmat::GRAPH500, 7).unwrap();
         let options = BuildOptions { memory: Some(64 << 20), threads: 1, ..Default::default() };
         let mut source = Generated::new(model, 7, GeneratorOptions::default());
         build(&mut source, &path, &options, &Silent, &Cancel::default()).unwrap();
-        let graph = Graph::open(&path, &OpenOptions::default()).unwrap();
+        Graph::open(&path, &OpenOptions::default()).unwrap()
+    }
+
+    /// The lists of any range of vertices, from several segments, some without arcs, are those that were added, whether they
+    /// are packed in memory, packed in a file, or in a file as they are.
+    #[test]
+    fn lists_are_those_that_were_added_wherever_they_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let graph = small_graph(directory.path());
+        let path = graph.dir().path().to_owned();
         let files = || std::fs::read_dir(&path).unwrap().count();
         let before = files();
 
         let mut draws = Draws::new(3);
-        let mut both = [Segments::default(), Segments::that_leave(u64::MAX)];
-        let mut vertices = 0u32;
-        for (count, most) in [(3, 900), (1, 5000), (40, 1), (700, 30)] {
-            let lengths: Vec<u32> = (0..count).map(|_| draws.below(most) as u32).collect();
-            for segments in &mut both {
+        let added: Vec<(Vec<u32>, u32)> = [
+            (3, 900, 1),
+            (1, 5000, 1000),
+            (40, 1, 3),
+            (700, 60, 1),
+            (1, 200_000, 1),
+            (90, 200, 1000),
+            (1, 400_000, 1),
+        ]
+        .map(|(count, most, shares)| {
+            ((0..count).map(|_| draws.below(most) as u32).collect(), shares)
+        })
+        .into();
+        let vertices: u32 = added.iter().map(|(lengths, _)| lengths.len() as u32).sum();
+        let filled = |leave: u64| {
+            let (mut segments, mut first) = (Segments::that_leave(leave), 0u32);
+            for (lengths, shares) in &added {
                 let fill = |_: &[u32], arcs: &mut [WeightedArc]| {
                     for (i, arc) in (0..).zip(arcs) {
-                        *arc = WeightedArc::new(vertices * 10_000 + i, f64::from(i) / 3.0);
+                        let weight = f64::from(i % 300 + 1) / f64::from(*shares);
+                        *arc = WeightedArc::new(first * 10_000 + i, weight);
                     }
                     Ok(())
                 };
-                segments.push(&graph, &lengths, fill).unwrap();
+                segments.push(&graph, lengths, fill).unwrap();
+                first += lengths.len() as u32;
             }
-            vertices += lengths.len() as u32;
-        }
-        let [memory, file] = &both;
-        assert!(memory.file.is_none() && file.file.is_some() && files() == before);
-        assert!(memory.lengths().eq(file.lengths()));
-        let mut buffer = AlignedBuf::default();
-        for _ in 0..300 {
+            segments
+        };
+        // There is room for the first segments as they are, and then for those and others that are packed.
+        let some = graph.memory().budget().left() - (2 * CHUNK_BYTES as u64 + (400 << 10));
+        let others = [filled(some), filled(u64::MAX)];
+        let memory = &filled(0);
+        assert!(memory.are_in_memory() && memory.file.is_none() && files() == before);
+        let kinds = |segments: &Segments| {
+            let mut kinds = [0; 4];
+            for segment in &segments.all {
+                kinds[match &segment.arcs {
+                    Arcs::Memory(_) => 0,
+                    Arcs::File(_) => 1,
+                    Arcs::Packed(Packed { bytes: Bytes::Memory(_), .. }) => 2,
+                    Arcs::Packed(Packed { bytes: Bytes::File(_), .. }) => 3,
+                }] += 1;
+            }
+            kinds
+        };
+        let [memories, packed, files] = [memory, &others[0], &others[1]].map(kinds);
+        assert!(memories == [7, 0, 0, 0] && files[1] > 0 && files[3] > 0, "{files:?}");
+        assert!(packed[0] > 0 && packed[2] > 1 && packed[3] > 0, "{packed:?}");
+        let mut buffer = Buffer::default();
+        for turn in 0..600 {
+            let other = &others[turn % 2];
+            assert!(turn > 1 || memory.lengths().eq(other.lengths()));
             let start = draws.below(vertices.into()) as u32;
             let block = start..start + 1 + draws.below((vertices - start).into()) as u32;
             let odd = draws.below(2) as u32;
-            file.read_to(&mut buffer, &block, &|v| v % 2 == odd).unwrap();
-            let (memory, file) = (memory.pieces(&[], &block), file.pieces(&buffer, &block));
+            other.read_to(&mut buffer, &block, &|v| v % 2 == odd).unwrap();
+            let (memory, other) = (memory.in_memory(&block), other.pieces(&buffer, &block));
             for v in block.filter(|v| v % 2 == odd) {
                 let (List::Weighted(expected), List::Weighted(found)) =
-                    (memory.list(v), file.list(v))
+                    (memory.list(v), other.list(v))
                 else {
                     panic!("lists without weights");
                 };
