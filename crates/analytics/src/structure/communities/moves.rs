@@ -84,6 +84,7 @@ impl Leads {
         Ok(Self { of: Array::zeroed(vertices)?, of_mass: 2.0 * quality.scale, moved: 0.0 })
     }
 
+    /// Notes the lead of a vertex that was looked at.
     #[inline(always)]
     fn set(&mut self, v: u32, lead: f64, mass: f64) {
         self.of[v as usize] = (lead + self.of_mass * mass * self.moved) as f32;
@@ -168,10 +169,11 @@ impl<'a> Partition<'a> {
                 (best, most) = (other, worth);
             }
         }
-        // By itself it is worth 0, which nothing but its own community's worth can fall below.
+        // By itself it is worth 0.
         if most < 0.0 && self.members[own as usize] > 1 {
             return (self.without_members(), 0.0);
         }
+        // A neighbour that moves from its community to another counts twice beside that one, and once beside being alone.
         (best, (most - second).min(2.0 * most))
     }
 
