@@ -14,9 +14,10 @@ use tiergraph_core::Result;
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, zeroed_vec};
 
-use super::network::{InMemory, Network, WeightedArc};
+use super::lists::{ARC_BYTES, WeightedArc, groups, split};
+use super::network::{InMemory, Network};
 use super::scattered::{Scattered, Writer, chunk_bytes, temporary_file};
-use super::segments::{ARC_BYTES, Segments, groups, split};
+use super::segments::Segments;
 use crate::row_map::{RowMap, Side};
 
 /// The least memory for neighbours, if there are as many.

@@ -12,6 +12,7 @@
 //! with weights are packed, and go on in temporary files.
 
 mod aggregate;
+mod lists;
 mod moves;
 mod network;
 mod packed;

@@ -6,13 +6,13 @@
 
 use std::ops::Range;
 
-use bytemuck::{Pod, Zeroable};
 use tiergraph_core::{Draws, Result, threads};
 use tiergraph_format::manifest::Weights;
 use tiergraph_graph::Graph;
 use tiergraph_mem::MemoryPlan;
 
-use super::segments::{ARC_BYTES, Buffer, Segments};
+use super::lists::{ARC_BYTES, BlockLists, List};
+use super::segments::{Buffer, Segments};
 use super::weighted;
 use crate::row_map::{self, ListDegrees, RowMap, Side, Wanted, cut};
 
@@ -45,42 +45,6 @@ pub(super) struct Blocks {
     ranges: Vec<Range<u32>>,
     /// The most arcs of one.
     most_arcs: u64,
-}
-
-/// A neighbour, and the weight of what connects to it.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct WeightedArc {
-    pub(super) target: u32,
-    /// A float64 in two halves: arcs are 12 bytes.
-    weight: [u32; 2],
-}
-
-impl WeightedArc {
-    #[inline(always)]
-    pub(super) fn new(target: u32, weight: f64) -> Self {
-        let bits = weight.to_bits();
-        Self { target, weight: [bits as u32, (bits >> 32) as u32] }
-    }
-
-    #[inline(always)]
-    pub(super) fn weight(self) -> f64 {
-        f64::from_bits(u64::from(self.weight[0]) | u64::from(self.weight[1]) << 32)
-    }
-}
-
-/// A list of neighbours, some of them perhaps several times.
-#[derive(Clone, Copy)]
-pub(super) enum List<'a> {
-    /// Each of weight 1.
-    Plain(&'a [u32]),
-    Weighted(&'a [WeightedArc]),
-}
-
-/// The lists of some vertices.
-pub(super) trait BlockLists: Sync {
-    /// The list of `v`, which is one of them.
-    fn list(&self, v: u32) -> List<'_>;
 }
 
 /// All lists of a network, in memory.

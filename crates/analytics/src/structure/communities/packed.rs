@@ -8,8 +8,7 @@ use tiergraph_graph::Graph;
 use tiergraph_io::temporary::TemporaryFile;
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES};
 
-use super::network::WeightedArc;
-use super::segments::{ARC_BYTES, groups, split};
+use super::lists::{ARC_BYTES, WeightedArc, groups, split};
 
 /// Bytes that are read at a time.
 pub(super) const CHUNK_BYTES: usize = 256 << 10;

@@ -203,7 +203,7 @@ mod tests {
 
     use tiergraph_core::Draws;
 
-    use super::super::network::WeightedArc;
+    use super::super::lists::WeightedArc;
     use super::*;
 
     /// Each bucket has the arcs of its vertices, in the order in which each writer wrote them, whatever runs and chunks

@@ -8,13 +8,11 @@ use tiergraph_graph::Graph;
 use tiergraph_io::temporary::TemporaryFile;
 use tiergraph_mem::{AlignedBuf, Array, PAGE_BYTES, Reservation};
 
-use super::network::{BlockLists, List, WeightedArc};
+use super::lists::{ARC_BYTES, BlockLists, List, WeightedArc, sort};
 use super::packed::{self, Bytes, CHUNK_BYTES, Packed, Reader};
 use super::scattered::temporary_file;
 use crate::row_map::Wanted;
 
-/// Bytes of an arc.
-pub(super) const ARC_BYTES: u64 = size_of::<WeightedArc>() as u64;
 /// Bytes that are read though no list of them is wanted, where that spares another read.
 const GAP_BYTES: usize = 16 << 10;
 /// Arrays of so many arcs are whole pages.
@@ -397,46 +395,6 @@ impl BlockLists for Pieces<'_> {
         let places = (piece.starts[at] - first) as usize..(piece.starts[at + 1] - first) as usize;
         List::Weighted(&piece.arcs[places])
     }
-}
-
-/// Puts lists, of which `starts` says where each begins and the last ends, in order: by target, then by weight.
-///
-/// # Errors
-/// A system without threads.
-pub(super) fn sort(graph: &Graph, starts: &[u32], arcs: &mut [WeightedArc]) -> Result<()> {
-    let groups = groups(0..starts.len() as u32 - 1, 1 << 12);
-    let arcs_of =
-        |group: &Range<u32>| (starts[group.end as usize] - starts[group.start as usize]) as usize;
-    graph.thread_pool().share(split(arcs, &groups, arcs_of), |_, groups| {
-        for (group, arcs) in groups {
-            let first = starts[group.start as usize];
-            for v in group.start as usize..group.end as usize {
-                let own = (starts[v] - first) as usize..(starts[v + 1] - first) as usize;
-                arcs[own].sort_unstable_by_key(|arc| (arc.target, arc.weight().to_bits()));
-            }
-        }
-    })?;
-    Ok(())
-}
-
-/// `vertices` in groups of `each`.
-pub(super) fn groups(vertices: Range<u32>, each: u32) -> Vec<Range<u32>> {
-    let end = vertices.end;
-    vertices.step_by(each as usize).map(|begin| begin..end.min(begin + each)).collect()
-}
-
-/// `values` cut into as many for each group as `len` says, with the group.
-pub(super) fn split<'a, T: Send>(
-    values: &'a mut [T],
-    groups: &'a [Range<u32>],
-    len: impl Fn(&Range<u32>) -> usize + Send + 'a,
-) -> impl Iterator<Item = (Range<u32>, &'a mut [T])> + Send + 'a {
-    let mut rest = values;
-    groups.iter().map(move |group| {
-        let (own, after) = std::mem::take(&mut rest).split_at_mut(len(group));
-        rest = after;
-        (group.clone(), own)
-    })
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use tiergraph_core::Result;
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, Reservation, as_atomic};
 
-use super::network::WeightedArc;
+use super::lists::{self, ARC_BYTES, WeightedArc};
 use super::scattered::{Scattered, Writer, chunk_bytes, temporary_file};
-use super::segments::{self, ARC_BYTES, Segments};
+use super::segments::Segments;
 use crate::edge_map::{for_each_arc, stored_once};
 use crate::row_map::{ListDegrees, cut};
 
@@ -110,7 +110,7 @@ fn in_parts(graph: &Graph, degrees: &ListDegrees, room: u64) -> Result<Segments>
                         *next = end as u32;
                     }
                 })?;
-                segments::sort(graph, starts, arcs)
+                lists::sort(graph, starts, arcs)
             })?;
         }
     }
