@@ -40,7 +40,7 @@ impl Degrees<'_> {
     /// The degree of every vertex in `direction`, in the graph's order; undirected graphs have only one.
     ///
     /// # Errors
-    /// As [`Self::vertices_with_arcs`].
+    /// The errors of [`Self::vertices_with_arcs`].
     pub fn of(self, direction: Direction) -> Result<Vec<u32>> {
         self.graph.read_array(&self.file(direction)?)
     }
@@ -56,7 +56,7 @@ impl Degrees<'_> {
     /// The largest degree in `direction`. Reads 4 bytes a vertex, a chunk of 1 MiB at a time.
     ///
     /// # Errors
-    /// As [`Self::vertices_with_arcs`].
+    /// The errors of [`Self::vertices_with_arcs`].
     pub fn largest(self, direction: Direction) -> Result<u32> {
         let name = self.file(direction)?;
         let (path, entry) = (self.graph.dir().path().join(&name), self.graph.dir().entry(&name)?);
@@ -72,7 +72,7 @@ impl Degrees<'_> {
     /// 2^(i - 1) to 2^i - 1. Reads 4 bytes a vertex, a chunk of 1 MiB at a time.
     ///
     /// # Errors
-    /// As [`Self::vertices_with_arcs`].
+    /// The errors of [`Self::vertices_with_arcs`].
     pub fn histogram(self, direction: Direction) -> Result<Vec<u64>> {
         let name = self.file(direction)?;
         let (path, entry) = (self.graph.dir().path().join(&name), self.graph.dir().entry(&name)?);

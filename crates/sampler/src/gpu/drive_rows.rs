@@ -103,7 +103,6 @@ pub(super) struct DriveRows {
     /// The stream by which the host asks whether rows were damaged, which waits for nothing else.
     checking: Stream,
     dim: usize,
-    row_bytes: usize,
     /// By vertex, the number of its row, where that is not the vertex's own.
     numbers: Option<Arc<DeviceBuf<u32>>>,
     /// Lists that no batch needs any more, of rows that were missing and, with none in it, that were damaged.
@@ -176,7 +175,6 @@ impl DriveRows {
             started_by,
             checking,
             dim,
-            row_bytes: features.row_bytes(),
             numbers,
             spare: Vec::new(),
             begun: HashMap::new(),
@@ -206,7 +204,8 @@ impl DriveRows {
     /// Keeps rows that come in a page cache of at most `bytes` of device memory, where warps look them up: how
     /// many it has room for; `None` for warps that do not.
     pub fn cache(&mut self, bytes: u64) -> Result<Option<u64>> {
-        let (row_bytes, stream) = (self.row_bytes, &self.checking);
+        let row_bytes = self.graph.features().get(&self.name)?.row_bytes();
+        let stream = &self.checking;
         match (&mut self.kernels, self.started_by) {
             (Kernels::Coupled(lists), StartedBy::CachingWarps) => {
                 let cache = PageCache::new(stream, row_bytes, bytes)?;

@@ -71,7 +71,7 @@ impl Near {
 /// twice what connects them from that, and any move what the masses of two communities may have changed by: a vertex that has
 /// some left need not be looked at.
 struct Leads {
-    /// What is left, and what all moves before took.
+    /// The lead that each vertex has left, with what moves before it was looked at would have taken.
     of: Array<f32>,
     /// What a mass that moves takes of the lead of each mass.
     of_mass: f64,

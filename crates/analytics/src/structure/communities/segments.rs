@@ -42,12 +42,12 @@ struct Segment {
 
 enum Arcs {
     Memory(Array<WeightedArc>),
-    /// As in memory, at this byte of the file.
+    /// Arcs as they are in memory, at this byte of the file.
     File(u64),
     Packed(Packed),
 }
 
-/// Where lists are unpacked and read to.
+/// The memory of a reader for the lists of a block, and for packed bytes on their way.
 #[derive(Default)]
 pub(super) struct Buffer {
     arcs: AlignedBuf,
@@ -283,12 +283,19 @@ impl Segment {
         starts[0] as usize * arc_bytes..starts[starts.len() - 1] as usize * arc_bytes
     }
 
-    /// The pages of the file with the lists of `block`, if they are there as in memory.
+    /// The pages with the lists of `block`, where they are in a file; none for no arcs.
     fn pages(&self, block: &Range<u32>) -> Range<usize> {
-        let bytes = self.bytes(block);
-        match self.arcs {
-            Arcs::File(_) if !bytes.is_empty() => pages_of(bytes),
-            _ => bytes.start..bytes.start,
+        let bytes = match &self.arcs {
+            Arcs::Packed(Packed { starts, .. }) => {
+                let (own, first) = (self.part(block).0, self.vertices.start);
+                let at = |v: u32| starts[(v - first) as usize] as usize;
+                at(own.start)..at(own.end)
+            }
+            Arcs::Memory(_) | Arcs::File(_) => self.bytes(block),
+        };
+        match bytes.is_empty() {
+            true => bytes,
+            false => bytes.start / PAGE_BYTES * PAGE_BYTES..bytes.end.next_multiple_of(PAGE_BYTES),
         }
     }
 
@@ -337,16 +344,7 @@ impl Segment {
         let mut runs: Vec<Range<usize>> = Vec::new();
         let (vertices, _) = self.part(block);
         for v in vertices.filter(|&v| wanted(v)) {
-            let pages = match &self.arcs {
-                Arcs::Packed(Packed { starts, .. }) => {
-                    let number = (v - self.vertices.start) as usize;
-                    match starts[number] as usize..starts[number + 1] as usize {
-                        bytes if bytes.is_empty() => bytes,
-                        bytes => pages_of(bytes),
-                    }
-                }
-                _ => self.pages(&(v..v + 1)),
-            };
+            let pages = self.pages(&(v..v + 1));
             match runs.last_mut() {
                 _ if pages.is_empty() => (),
                 Some(last) if pages.start <= last.end + GAP_BYTES => last.end = pages.end,
@@ -370,11 +368,6 @@ impl Segment {
         };
         Piece { vertices, starts, arcs }
     }
-}
-
-/// The pages that have some bytes.
-fn pages_of(bytes: Range<usize>) -> Range<usize> {
-    bytes.start / PAGE_BYTES * PAGE_BYTES..bytes.end.next_multiple_of(PAGE_BYTES)
 }
 
 /// Lists of a block, from one segment or from several side by side.
