@@ -7,7 +7,7 @@ Rust; in option objects an absent key means the native default. Vertex arrays ar
 order: ascending user ids.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
@@ -337,7 +337,10 @@ class Names:
     @staticmethod
     def of_graph(path: str, memory: int | None) -> Names:
         """Those of a graph, whose numbers are its ids. There will be no others."""
-    def number(self, offsets: NDArray[np.int64], text: NDArray[np.uint8]) -> NDArray[np.uint32]: ...
+    def number(
+        self, columns: Sequence[tuple[NDArray[np.int64], NDArray[np.uint8]]]
+    ) -> list[NDArray[np.uint32]]:
+        """The numbers of texts, row by row of their columns: where each begins, and the bytes."""
     def stay(self) -> None:
         """Keeps the names after a build, whose edges come again."""
 

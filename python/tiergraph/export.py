@@ -1,6 +1,6 @@
 """A graph's edges in other forms: files, SciPy's matrices, NetworkX's graphs, graphs of a part.
 
-Files are written in steps and put in their place when they are whole. What comes from a graph on
+Files are written in steps. What comes from a graph on
 disk by batches holds a batch; what other software needs as a whole (`.npz`, METIS, SciPy, NetworkX)
 is in memory, and says so.
 """
@@ -16,8 +16,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError, IoError
-from .results import check_folder
+from .arguments.calls import warn
+from .errors import InputError, InputWarning
+from .results import check_folder, whole_file
 from .sources.edges import Batch
 
 if TYPE_CHECKING:
@@ -37,14 +38,8 @@ def export(graph: Graph, path: str | os.PathLike[str]) -> None:
             "export to", target, expected=f"a file name in {suffixes}", got=target.suffix or "none"
         )
     check_folder(target)
-    part = target.with_name(f".{target.name}.part")
-    try:
+    with whole_file(target) as part:
         write(graph, part)
-        part.replace(target)
-    except OSError as error:
-        raise IoError.of("write", target, got=error.strerror or error) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _by_names(graph: Graph) -> Iterator[tuple[Any, ...]]:
@@ -140,8 +135,11 @@ def _write_matrix_market(graph: Graph, path: Path) -> None:
 def _write_npz(graph: Graph, path: Path) -> None:
     from scipy import sparse
 
+    entries = _entries(graph)
+    rows = entries.tocsr()
+    # Rows have a repeated edge once.
     with path.open("wb") as file:
-        sparse.save_npz(file, to_scipy(graph))
+        sparse.save_npz(file, rows if rows.nnz == entries.nnz else entries)
 
 
 def _write_metis(graph: Graph, path: Path) -> None:
@@ -153,8 +151,19 @@ def _write_metis(graph: Graph, path: Path) -> None:
             got="a directed graph",
         )
     matrix = to_scipy(graph)
+    loops = sum(int((src == dst).sum()) for src, dst, *_ in graph.edge_batches())
     matrix.setdiag(0)
     matrix.eliminate_zeros()
+    if lost := graph.edges - loops - matrix.nnz // 2:
+        raise InputError.of(
+            "export to",
+            path.name,
+            expected="a graph without repeated edges and weights of 0, for METIS",
+            got=f"{lost:,} of them",
+            hint="`.parquet`, `.csv` and `.mtx` hold them",
+        )
+    if loops:
+        warn(f"{loops:,} self-loops are not in `{path.name}`: METIS has none", InputWarning)
     whole = matrix.data.astype(np.int64)
     if graph.weighted and (whole != matrix.data).any():
         raise InputError.of(
@@ -180,7 +189,14 @@ WRITERS: dict[str, Write] = {
 
 
 def to_scipy(graph: Graph) -> Any:
-    """The edges as a SciPy CSR array of shape (|V|, |V|); an undirected edge is there both ways."""
+    """The edges as a SciPy CSR array of shape (|V|, |V|), repeated ones summed."""
+    entries = _entries(graph).tocsr()
+    entries.sum_duplicates()
+    return entries
+
+
+def _entries(graph: Graph) -> Any:
+    """The edges as a SciPy COO array, an undirected edge both ways; repeated ones are repeated."""
     try:
         from scipy import sparse
     except ImportError as error:
@@ -192,7 +208,7 @@ def to_scipy(graph: Graph) -> Any:
         ) from error
     batches = list(_positions(graph))
     if not batches:
-        return sparse.csr_array((graph.vertices, graph.vertices), dtype=np.float64)
+        return sparse.coo_array((graph.vertices, graph.vertices), dtype=np.float64)
     src, dst, *weights = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     data = weights[0] if weights else np.ones(len(src))
     if not graph.directed:
@@ -200,7 +216,7 @@ def to_scipy(graph: Graph) -> Any:
         src, dst = np.concatenate([src, dst[other]]), np.concatenate([dst, src[other]])
         data = np.concatenate([data, data[other]])
     places = (src.astype(np.int64), dst.astype(np.int64))
-    return sparse.coo_array((data, places), shape=(graph.vertices, graph.vertices)).tocsr()
+    return sparse.coo_array((data, places), shape=(graph.vertices, graph.vertices))
 
 
 def to_networkx(graph: Graph, limit: int) -> Any:
@@ -219,7 +235,14 @@ def to_networkx(graph: Graph, limit: int) -> Any:
             got=f"{graph.edges:,}",
             hint="`limit` takes more; or call NetworkX's functions on the graph as it is",
         )
-    made = nx.DiGraph() if graph.directed else nx.Graph()
+    made = _filled(graph, nx.DiGraph() if graph.directed else nx.Graph())
+    if made.number_of_edges() < graph.edges:
+        return _filled(graph, nx.MultiDiGraph() if graph.directed else nx.MultiGraph())
+    return made
+
+
+def _filled(graph: Graph, made: Any) -> Any:
+    """The empty graph `made` of NetworkX with all vertices and edges."""
     made.add_nodes_from(graph.ids.tolist() if graph.names is None else graph.names)
     for src, dst, *weights in _by_names(graph):
         if weights:

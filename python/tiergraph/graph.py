@@ -364,9 +364,10 @@ class Graph(Algorithms):
 
         Parquet and CSV have columns `src`, `dst` and, of a weighted graph, `weight`, by ids; text
         is the same without a header. Matrix Market, SciPy (`.npz`) and METIS (`.graph`) count
-        vertices by their places in `ids`. `.npz` and `.graph` have the whole graph in memory, at
-        some 40 bytes an edge; the others hold a batch. Raises `InputError` for what a format cannot
-        hold.
+        vertices by their places in `ids`; `.npz` and `.graph` have an edge without a direction both
+        ways, and METIS has no self-loops. These two have the whole graph in memory, at some 40
+        bytes an edge; the others hold a batch, and names all at once. What stood at `path` stays
+        until the file is whole. Raises `InputError` for what a format cannot hold.
         """
         export(self, path)
 
@@ -382,6 +383,7 @@ class Graph(Algorithms):
     def to_networkx(self, *, limit: int = 2_000_000) -> Any:
         """The graph as `networkx.DiGraph` or `Graph`, with ids as nodes and `weight`s.
 
+        `MultiDiGraph` or `MultiGraph`, where an edge is there more than once.
         Raises `InputError` for more than `limit` edges: NetworkX takes about 500 bytes of memory
         for one. Its functions run on this graph as it is, too (`networkx.pagerank(graph)`).
         """

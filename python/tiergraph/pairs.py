@@ -17,6 +17,7 @@ from .arguments.arrays import to_endpoints
 from .arguments.calls import checked
 from .arguments.checks import arguments
 from .arguments.sizes import to_bytes
+from .sources import objects
 from .sources.ahead import ahead
 from .sources.edges import Batch, Source, batch_edges, pieces, waiting_bytes
 from .sources.given import Given
@@ -102,7 +103,8 @@ def components(
     """Connected components of pairs of ids: which are the same, if each pair is of the same.
 
     `source` is what `tiergraph.build` takes: files, tables of pandas, Polars or pyarrow, arrays,
-    batches; `columns` and `format` as there. Ids are integers of up to 64 bits, or text: a table's
+    batches, the edges of a graph of NetworkX, igraph, NetworKit or SciPy; `columns` and `format` as
+    there. Ids are integers of up to 64 bits, or text: a table's
     or an array's type says so, and of text files `ids="names"`. Pairs are read once and have no
     direction; nothing is written to disk. Memory is for the distinct ids alone: 27 to 37 bytes each
     and, of names, their text.
@@ -114,7 +116,8 @@ def components(
     began = time.perf_counter()
     limit = to_bytes(memory)
     most = batch_edges(limit)
-    given = Given.of(source, columns, format, "none", ids)
+    found = objects.find(source, "none")
+    given = Given.of(source if found is None else found.edges, columns, format, "none", ids)
     if given.batches is None and given.tables is None:
         options: dict[str, Any] = {"memory": limit, "threads": threads}
         native = _native.Components(_encoded(options), given.names, progress)
@@ -123,8 +126,8 @@ def components(
         return _found(native, began)
     beside = 0 if given.tables is None else reader_bytes(given.tables)
     held = waiting_bytes(most, beside)["held_bytes"]
-    rest = None if limit is None else max(1, limit - held)
-    native = _native.Components(_encoded({"memory": rest}), given.names, progress)
+    on_their_way = {"memory": limit, "held_bytes": held}
+    native = _native.Components(_encoded(on_their_way), given.names, progress)
     for src, dst, *_ in ahead(_batches(given, columns, most)):
         native.add(to_endpoints(src, "src"), to_endpoints(dst, "dst"))
     return _found(native, began)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +40,38 @@ Mask = Callable[[Column], NDArray[np.bool_]]
 
 
 def check_folder(path: Path) -> None:
-    """Complains now, and not after the run, of a file that has no folder."""
+    """Complains now, and not after the run, of a file that cannot be written."""
     folder = path.resolve().parent
-    if not os.access(folder, os.W_OK) or path.is_dir():
-        raise IoError.of("write", path, got=f"no file in a writable directory `{folder}`")
+    if not os.access(folder, os.W_OK):
+        raise IoError.of("write", path, got=f"no writable directory `{folder}`")
+    if path.is_dir():
+        raise IoError.of("write", path, expected="a file", got="a directory")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise IoError.of("write", path, got="a file that is read-only")
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Where to write a file of the same name, which takes the place of `path` when it is whole.
+
+    What stood at `path` stays there where writing fails. A pipe or a device is written as it is.
+    Raises `IoError` for what the system refuses meanwhile.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    folder = None
+    try:
+        folder = tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)
+        part = Path(folder, target.name)
+        yield part
+        part.replace(target)
+    except OSError as error:
+        raise IoError.of("write", path, got=error.strerror or error) from error
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_suffix(path: str) -> str:
@@ -50,9 +81,7 @@ def check_suffix(path: str) -> str:
         raise InputError.of(
             "write", path, expected=f"a file name in {', '.join(SUFFIXES)}", got=suffix or "none"
         )
-    folder = Path(path).resolve().parent
-    if not os.access(folder, os.W_OK):
-        raise IoError.of("write", path, got=f"no writable directory `{folder}`")
+    check_folder(Path(path))
     return path
 
 
@@ -69,15 +98,15 @@ def write(path: str, ids: Ids, name: str, values: Column, names: Names | None = 
 def write_columns(path: str, ids: Ids, columns: Columns, names: Names | None = None) -> None:
     """As `write`, with several columns of one length beside `vertex`."""
     suffix = Path(check_suffix(path)).suffix.lower()
-    try:
+    with whole_file(path) as part:
         if suffix == ".npy":
-            _write_npy(path, ids, columns)
+            _write_npy(part, ids, columns)
         elif suffix == ".csv":
-            _write_csv(path, ids, columns, names)
+            _write_csv(part, ids, columns, names)
         else:
-            _write_rows(path, ids, columns, names)
-    except OSError as error:
-        raise IoError.of("write", path, got=error.strerror or error) from error
+            pyarrow = pyarrow_for("write", path)
+            rows = _tables(pyarrow, ids, columns, names)
+            _write_tables(part, _schema(pyarrow, columns, names), rows, list(columns))
 
 
 def top(values: Column, count: int, among: Mask | None = None) -> list[tuple[int, Any]]:
@@ -147,26 +176,11 @@ def write_tables(
 
     Columns of a Parquet file that repeat values are `dictionaries`; all, if None.
     """
-    pyarrow = pyarrow_for("write", path)
-    suffix = Path(check_suffix(path)).suffix.lower()
-    if suffix == ".npy":
+    pyarrow_for("write", path)
+    if Path(check_suffix(path)).suffix.lower() == ".npy":
         raise InputError.of("write", path, expected="a file of texts", got="one of numbers")
-    try:
-        if suffix == ".parquet":
-            # A dictionary of ids, which are all different, would only be given up.
-            repeat = True if dictionaries is None else list(dictionaries)
-            writer = pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=repeat)
-        elif suffix == ".arrow":
-            writer = pyarrow.ipc.new_file(path, schema)
-        else:
-            from pyarrow import csv as pyarrow_csv
-
-            writer = pyarrow_csv.CSVWriter(path, schema)
-        with writer:
-            for rows in tables:
-                writer.write_table(rows)
-    except OSError as error:
-        raise IoError.of("write", path, got=error.strerror or error) from error
+    with whole_file(path) as part:
+        _write_tables(part, schema, tables, dictionaries)
 
 
 def pyarrow_for(op: str, what: str) -> Any:
@@ -197,17 +211,30 @@ def _tables(pyarrow: Any, ids: Ids, columns: Columns, names: Names | None) -> It
         start = stop
 
 
-def _write_rows(path: str, ids: Ids, columns: Columns, names: Names | None) -> None:
-    pyarrow = pyarrow_for("write", path)
-    rows = _tables(pyarrow, ids, columns, names)
-    write_tables(path, _schema(pyarrow, columns, names), rows, list(columns))
+def _write_tables(
+    path: Path, schema: Any, tables: Iterable[Any], dictionaries: Sequence[str] | None
+) -> None:
+    pyarrow, suffix = pyarrow_for("write", path.name), path.suffix.lower()
+    if suffix == ".parquet":
+        # A dictionary of ids, which are all different, would only be given up.
+        repeat = True if dictionaries is None else list(dictionaries)
+        writer = pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=repeat)
+    elif suffix == ".arrow":
+        writer = pyarrow.ipc.new_file(str(path), schema)
+    else:
+        from pyarrow import csv as pyarrow_csv
+
+        writer = pyarrow_csv.CSVWriter(str(path), schema)
+    with writer:
+        for rows in tables:
+            writer.write_table(rows)
 
 
-def _write_csv(path: str, ids: Ids, columns: Columns, names: Names | None) -> None:
+def _write_csv(path: Path, ids: Ids, columns: Columns, names: Names | None) -> None:
     named = () if names is None else ("name",)
     start = 0
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("vertex", *named, *columns))
         for own, *parts in _parts(ids, columns, CSV_ROWS):
             stop = start + len(own)
@@ -216,7 +243,7 @@ def _write_csv(path: str, ids: Ids, columns: Columns, names: Names | None) -> No
             start = stop
 
 
-def _write_npy(path: str, ids: Ids, columns: Columns) -> None:
+def _write_npy(path: Path, ids: Ids, columns: Columns) -> None:
     names = ("vertex", *columns)
     types = [np.dtype(np.uint64), *(values.dtype for values in columns.values())]
     dtype = np.dtype(list(zip(names, types, strict=True)))
@@ -225,7 +252,7 @@ def _write_npy(path: str, ids: Ids, columns: Columns) -> None:
         "fortran_order": False,
         "shape": (len(next(iter(columns.values()))),),
     }
-    with open(path, "wb") as file:
+    with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for parts in _parts(ids, columns):
             table = np.empty(len(parts[0]), dtype)

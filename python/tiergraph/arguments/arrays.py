@@ -38,7 +38,10 @@ def as_array(given: Any) -> NDArray[Any]:
 
     NumPy makes floats of a list of integers below and above 2^63; these stay integers here.
     """
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise InputError.of("make an array of", type(given).__name__, got=error) from error
     if isinstance(given, np.ndarray) or array.dtype.kind not in "fO" or array.ndim != 1:
         return array
     if not array.size or not all(isinstance(value, Integral) for value in given):

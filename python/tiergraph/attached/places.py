@@ -96,7 +96,7 @@ class Vertices:
             if column.null_count:
                 raise self._refused(table, by, "an id in every row", "rows without")
             if has_texts:
-                parts.append(of_arrow(self._named(by), column))
+                parts += of_arrow(self._named(by), [column])
             else:
                 parts.append(self._of_ids(column.to_numpy(zero_copy_only=False), by))
         found = np.concatenate(parts) if parts else np.empty(0, np.uint32)

@@ -126,7 +126,7 @@ def _transposed(edges: list[Any]) -> tuple[list[Any], ...]:
     """Columns of edges that come one by one."""
     width = len(edges[0])
     for edge in edges:
-        if not _is_edge(edge) or len(edge) != width or isinstance(edge[-1], Mapping):
+        if not isinstance(edge, tuple) or len(edge) != width or isinstance(edge[-1], Mapping):
             raise InputError.of(
                 "use the edge",
                 edge,

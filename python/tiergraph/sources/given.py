@@ -49,8 +49,10 @@ class Given:
             _of_files(columns=columns, format=format, weights=weights)
             batches = as_batches(source)
             first = next(batches, None)
-            are_names = first is not None and are_texts(first[0])
+            are_names = ids == "names" if first is None else are_texts(first[0])
             batches = batches if first is None else chain([first], batches)
+            if weights == "none":
+                batches = (batch[:2] for batch in batches)
         if are_names and ids not in (None, "names"):
             raise InputError.of("use the option", f"ids={ids!r}", expected="integers", got="text")
         if ids == "names" and not are_names:

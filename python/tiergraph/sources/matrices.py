@@ -48,6 +48,14 @@ def _entries(path: Path, kind: str, weighted: bool) -> Iterator[tuple[Any, ...]]
     """Batches of edges; one row pointer a vertex is in memory."""
     data = Member(path, "data")
     count, weighted = data.shape[0], weighted and data.dtype.kind != "b"
+    if weighted and data.dtype.kind not in "iuf":
+        raise InputError.of(
+            "read weights from",
+            path,
+            expected="real numbers",
+            got=str(data.dtype),
+            hint="`weights='none'` leaves them out",
+        )
     inner = Member(path, "col" if kind == "coo" else "indices")
     outer = Member(path, "row") if kind == "coo" else None
     ends = None if outer is not None else Member(path, "indptr").array().astype(np.int64)

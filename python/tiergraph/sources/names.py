@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,27 +40,57 @@ def is_text(kind: pa.DataType) -> bool:
 def numbered(names: _native.Names, batch: Batch) -> Batch:
     """The same edges with numbers in place of their ends' names."""
     src, dst, *weights = batch
-    return (numbers(names, src, "src"), numbers(names, dst, "dst"), *weights)  # type: ignore[return-value]
-
-
-def of_arrow(names: _native.Names, column: pa.Array) -> Array:
-    """The numbers of a column of pyarrow, uint32. Values of a dictionary are looked up once."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        # What no row has is no vertex.
-        used, places = np.unique(column.indices.to_numpy(), return_inverse=True)
-        values = of_arrow(names, column.dictionary.take(pa.array(used)))
-        return values[places]
-    texts = column.cast(pa.large_string())
-    _, offsets, text = texts.buffers()
-    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    data = np.frombuffer(text, np.uint8) if text is not None else np.empty(0, np.uint8)
-    return names.number(ends, data)
+    ends = names.number([_packed(src, "src"), _packed(dst, "dst")])
+    return (ends[0], ends[1], *weights)  # type: ignore[return-value]
 
 
 def numbers(names: _native.Names, column: Any, name: str) -> Array:
     """The numbers of texts in an array or list, uint32."""
+    return names.number([_packed(column, name)])[0]
+
+
+def of_arrow(names: _native.Names, columns: Sequence[pa.Array]) -> list[Array]:
+    """The numbers of columns of pyarrow, uint32: a name is numbered in the first row that has it.
+
+    Values of dictionaries are looked up once.
+    """
+    import pyarrow as pa
+
+    if not any(pa.types.is_dictionary(column.type) for column in columns):
+        return names.number([_buffers(column.cast(pa.large_string())) for column in columns])
+    texts, first, rows = [], [], []
+    for number, column in enumerate(columns):
+        values, of_row = _values(column)
+        # What no row has is no vertex.
+        used, place, at = np.unique(of_row, return_index=True, return_inverse=True)
+        texts.append(values.take(pa.array(used)))
+        first.append(place * len(columns) + number)
+        rows.append(at)
+    order = np.argsort(np.concatenate(first), kind="stable")
+    found = np.empty(len(order), np.uint32)
+    found[order] = names.number([_buffers(pa.concat_arrays(texts).take(pa.array(order)))])[0]
+    parts = np.split(found, np.cumsum([len(own) for own in texts])[:-1])
+    return [part[at] for part, at in zip(parts, rows, strict=True)]
+
+
+def _values(column: pa.Array) -> tuple[pa.Array, Array]:
+    """Texts, and which of them is in each row."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.large_string()).dictionary_encode()
+    return column.dictionary.cast(pa.large_string()), column.indices.to_numpy()
+
+
+def _buffers(texts: pa.Array) -> tuple[Array, Array]:
+    """Where texts of the type `large_string` begin, and the last ends, and their bytes."""
+    _, offsets, text = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return ends, np.frombuffer(text, np.uint8) if text is not None else np.empty(0, np.uint8)
+
+
+def _packed(column: Any, name: str) -> tuple[Array, Array]:
+    """The same of texts in an array or list."""
     values = np.asarray(column).tolist()
     try:
         texts = [
@@ -76,7 +107,7 @@ def numbers(names: _native.Names, column: Any, name: str) -> Array:
         ) from error
     ends = np.zeros(len(texts) + 1, np.int64)
     np.cumsum([len(text) for text in texts], out=ends[1:])
-    return names.number(ends, np.frombuffer(b"".join(texts), np.uint8))
+    return ends, np.frombuffer(b"".join(texts), np.uint8)
 
 
 def _is_utf8(text: str | bytes) -> bool:

@@ -24,7 +24,7 @@ class Object:
     """What a graph of another library says."""
 
     edges: Edges
-    """Batches `(src, dst)` or `(src, dst, weights)`."""
+    """Batches `(src, dst)` or `(src, dst, weights)`, or edges one by one."""
     directed: bool
     vertices: int | None = None
     """How many vertices there are, where they are 0 to this less one."""
@@ -46,7 +46,19 @@ def find(source: Any, weights: str | None) -> Object | None:
         return _of_networkit(source, weights)
     if hasattr(source, "adjacency") and hasattr(source, "nodes") and hasattr(source, "edges"):
         return _of_networkx(source, weights)
+    if (graph := _viewed(source)) is not None:
+        _check_own(weights, "a view of NetworkX's edges")
+        edges = (edge[:2] for edge in source) if weights == "none" else iter(source)
+        return Object(edges, graph.is_directed())
     return None
+
+
+def _viewed(source: Any) -> Any:
+    """The graph whose edges a view of NetworkX has; None of anything else."""
+    if not type(source).__module__.startswith("networkx."):
+        return None
+    view = getattr(source, "_viewer", source)
+    return getattr(view, "_graph", None)
 
 
 def _of_matrix(matrix: Any, weights: str | None) -> Object:
@@ -75,7 +87,13 @@ def _of_igraph(graph: Any, weights: str | None) -> Object:
     directed, count = graph.is_directed(), graph.vcount()
     if "name" not in graph.vs.attributes():
         return Object(iter([(ends[:, 0], ends[:, 1], *own)]), directed, count)
-    names = np.array([str(name) for name in graph.vs["name"]], object)
+    names = np.array(graph.vs["name"], object)
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise InputError.of(
+            "name the vertices",
+            expected="a text as the `name` of every vertex",
+            got=repr(odd[0]),
+        )
     _refuse_twice(names)
     batch = (names[ends[:, 0]], names[ends[:, 1]], *own)
     return Object(iter([batch]), directed, listed=names.tolist())

@@ -91,6 +91,8 @@ def tables_of(source: Any) -> list[Table] | None:
     """The tables that `source` names or is, or None where it is anything else."""
     if hasattr(source, "__arrow_c_stream__"):
         return [from_frame(source)]
+    if isinstance(source, list) and source and all(map(is_frame, source)):
+        return [from_frame(frame) for frame in source]
     if hasattr(source, "iloc"):
         raise InputError.of(
             "build from",
@@ -102,7 +104,7 @@ def tables_of(source: Any) -> list[Table] | None:
     files = as_files(source)
     if files is None or not all(Path(file).suffix.lower() in TABLE_SUFFIXES for file in files):
         return None
-    return [open_table(file) for file in files]
+    return [table for file in files for table in open_tables(file)]
 
 
 def reader_bytes(tables: Sequence[str | Table]) -> int:
@@ -154,13 +156,13 @@ def read_batches(
     """
     for table in map(_opened, tables):
         chosen, _ = table.choose(columns, weights)
-        found = False
+        found = 0
         try:
             for batch in table.to_batches(columns=chosen, batch_size=rows):
                 if batch.num_rows:
-                    found = True
-                    src, dst = (_ids(table.name, batch, name, names) for name in chosen[:2])
-                    own = [_numpy(table.name, batch, name) for name in chosen[2:]]
+                    src, dst = _ends(table.name, batch, chosen[:2], names)
+                    own = [_weights(table.name, batch, name, found) for name in chosen[2:]]
+                    found += batch.num_rows
                     yield (src, dst, own[0]) if own else (src, dst)
         except OSError as error:
             raise IoError.of("read", table.name, got=error) from error
@@ -188,7 +190,7 @@ def from_frame(frame: Any) -> Table:
     try:
         with pa.RecordBatchReader.from_stream(frame) as stream:
             return Table(name, "memory", stream.schema, [], 0, frame)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+    except (ValueError, pa.ArrowTypeError, TypeError) as error:
         raise InputError.of("build from", name, expected="a table", got=error) from error
 
 
@@ -212,7 +214,19 @@ def open_table(file: str) -> Table:
     except OSError as error:
         raise IoError.of("open", file, got=error) from error
     except pyarrow.ArrowInvalid as error:
-        raise InputError.of("read", file, expected=f"a {kind} file", got=error) from error
+        raise InputError.of(
+            "read",
+            file,
+            expected="a parquet file" if kind == "parquet" else "a file in Arrow's file format",
+            got=error,
+            hint=None if kind == "parquet" else "`pyarrow.ipc.new_file` writes it, streams are not",
+        ) from error
+
+
+def open_tables(file: str) -> list[Table]:
+    """A columnar file, or each of a directory of them: their columns may be different ones."""
+    table = open_table(file)
+    return [table] if table.files == [file] else [open_table(one) for one in table.files]
 
 
 def _read_parquet(file: str, columns: Sequence[str], batch_size: int) -> Iterator[pa.RecordBatch]:
@@ -243,25 +257,65 @@ def _kind(of: pa.DataType) -> str:
     """What values of a type may be, in the words of the native part."""
     import pyarrow.types as types
 
-    if types.is_integer(of):
+    if types.is_integer(of) or _is_whole(of):
         return "integer"
     return "number" if types.is_floating(of) or types.is_decimal(of) else "other"
 
 
+def _is_whole(of: pa.DataType) -> bool:
+    """Whether a type is of decimals without digits after the point."""
+    import pyarrow.types as types
+
+    return bool(types.is_decimal(of) and of.scale == 0)
+
+
 def _numpy(file: str, batch: pa.RecordBatch, name: str) -> Array:
-    values: Array = _whole(file, batch, name).to_numpy(zero_copy_only=False)
+    import pyarrow as pa
+
+    column = _whole(file, batch, name)
+    if pa.types.is_decimal(column.type):
+        kind = pa.int64() if _is_whole(column.type) else pa.float64()
+        try:
+            column = column.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise InputError.of(
+                "read column", name, expected=f"{kind} numbers in {file}", got=error
+            ) from error
+    values: Array = column.to_numpy(zero_copy_only=False)
     return values
 
 
-def _ids(file: str, batch: pa.RecordBatch, name: str, names: _native.Names | None) -> Array:
+def _weights(file: str, batch: pa.RecordBatch, name: str, before: int) -> Array:
+    """Weights, of rows after so many others."""
+    values = _numpy(file, batch, name)
+    if values.dtype.kind in "iuf" and not (values.min() >= 0 and np.isfinite(values.max())):
+        odd = int(np.flatnonzero(~((values >= 0) & np.isfinite(values)))[0])
+        raise InputError.of(
+            "read column",
+            name,
+            expected=f"weights of 0 or more in {file}",
+            got=f"{values[odd]} in row {before + odd + 1}",
+            hint="`weights='none'` reads only the ids",
+        )
+    return values
+
+
+def _ends(
+    file: str, batch: pa.RecordBatch, columns: Sequence[str], names: _native.Names | None
+) -> list[Array]:
+    """The ids in both columns of ends, or the numbers of their names."""
     if names is None:
-        return _numpy(file, batch, name)
-    return of_arrow(names, _whole(file, batch, name))
+        return [_numpy(file, batch, name) for name in columns]
+    return of_arrow(names, [_whole(file, batch, name) for name in columns])
 
 
 def _whole(file: str, batch: pa.RecordBatch, name: str) -> pa.Array:
     """A column of which every row has a value."""
+    import pyarrow as pa
+
     column = batch.column(name)
+    if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+        column = column.dictionary_decode()
     if column.null_count:
         raise InputError.of(
             "read column", name, expected=f"no missing values in {file}", got=column.null_count

@@ -178,7 +178,8 @@ impl<'a> Graph<'a> {
 
     /// Starts to write the names of the `vertices`, on a thread of its own, which then lets go of them.
     pub(super) fn write_names(&mut self, names: Option<Names>, vertices: usize) -> Result<()> {
-        let Some(names) = names else { return Ok(()) };
+        // An empty graph has no names.
+        let Some(names) = names.filter(|names| names.count() + vertices > 0) else { return Ok(()) };
         if names.count() != vertices {
             return Err(Error::new(ErrorKind::Input, "name the vertices")
                 .expected(format!("a name for each of {vertices} ids"))

@@ -100,12 +100,13 @@ impl Names {
                 .expected(format!("one of the graph's {before} names"))
                 .hint("give the edges that the graph was built from"));
         }
-        let broken =
-            (before..keys.count()).find(|&new| std::str::from_utf8(keys.get(new)).is_err());
+        let mut new = (before..keys.count()).map(|new| keys.get(new));
+        let broken = new.find(|name| name.is_empty() || std::str::from_utf8(name).is_err());
         let Some(broken) = broken else { return Ok(()) };
-        let shown = String::from_utf8_lossy(keys.get(broken)).escape_debug().to_string();
+        let expected = if broken.is_empty() { "text" } else { "text in UTF-8" };
+        let shown = String::from_utf8_lossy(broken).escape_debug().to_string();
         Err(Error::new(ErrorKind::Input, "use the names of vertices")
-            .expected("text in UTF-8")
+            .expected(expected)
             .got(format!("`{shown}`")))
     }
 

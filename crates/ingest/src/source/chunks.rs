@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use tiergraph_core::{ByteSize, Error, ErrorKind, Result, panics, threads};
 
-use super::raw::Raw;
+use super::raw::{Head, Raw};
 
 /// Bytes of a chunk of lines: large enough that starting threads on it costs nothing.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -35,6 +35,16 @@ pub(crate) enum Cut {
     Line,
     /// At a multiple of so many bytes.
     Record(usize),
+}
+
+impl Cut {
+    /// Where the last whole line or record of `chunk` ends; `None` if it has none.
+    fn before(self, chunk: &[u8]) -> Option<usize> {
+        match self {
+            Self::Line => chunk.iter().rposition(|&b| b == b'\n').map(|end| end + 1),
+            Self::Record(bytes) => Some(chunk.len() / bytes * bytes).filter(|&cut| cut > 0),
+        }
+    }
 }
 
 /// A description of the part of a file to read, and of how it is cut into chunks.
@@ -82,7 +92,7 @@ impl ChunkSpec {
         }
         spec.mark = if head.starts_with(UTF8_MARK) { UTF8_MARK.len() } else { 0 };
         let ends = head.iter().zip(&head[1.min(head.len())..]);
-        let last = if (head.len() as u64) < HEAD_BYTES { head.last() } else { None };
+        let last = head.last().filter(|_| head.is_whole);
         spec.carriage_returns = last == Some(&b'\r')
             || ends.into_iter().any(|pair| *pair.0 == b'\r' && *pair.1 != b'\n');
         Ok(spec)
@@ -109,12 +119,15 @@ impl ChunkSpec {
         self.raw.path()
     }
 
-    /// The first bytes of the text, as the chunks have them.
-    pub fn head(&self) -> Result<Vec<u8>> {
-        let mut head = self.raw.head()?;
-        self.normalise(&mut head, 0);
-        head.drain(..self.mark.min(head.len()));
-        Ok(head)
+    /// The first lines of the text, as the chunks have them: whole ones, but where one is longer than a head.
+    pub fn head(&self) -> Result<Head> {
+        let Head { mut bytes, is_whole } = self.raw.head()?;
+        self.normalise(&mut bytes, 0);
+        bytes.drain(..self.mark.min(bytes.len()));
+        if let (false, Some(cut)) = (is_whole, self.cut.before(&bytes)) {
+            bytes.truncate(cut);
+        }
+        Ok(Head { bytes, is_whole })
     }
 
     /// Turns the line ends in `text`, from byte `from` on, into line feeds.
@@ -247,7 +260,7 @@ impl Reader {
             if self.ended {
                 return Ok(!chunk.is_empty());
             }
-            if let Some(cut) = self.cut(chunk) {
+            if let Some(cut) = self.spec.cut.before(chunk) {
                 self.carry.extend_from_slice(&chunk[cut..]);
                 chunk.truncate(cut);
                 return Ok(true);
@@ -268,13 +281,6 @@ impl Reader {
         self.spec.normalise(chunk, before);
         self.ended = got < want;
         Ok(())
-    }
-
-    fn cut(&self, chunk: &[u8]) -> Option<usize> {
-        match self.spec.cut {
-            Cut::Line => chunk.iter().rposition(|&b| b == b'\n').map(|end| end + 1),
-            Cut::Record(bytes) => Some(chunk.len() / bytes * bytes).filter(|&cut| cut > 0),
-        }
     }
 }
 

@@ -222,8 +222,18 @@ impl Table<'_> {
         if by_name.is_some() {
             return by_name;
         }
-        // pandas writes its index as a column without a name.
-        let called = |column: &usize| self.names.get(*column).is_none_or(|name| !name.is_empty());
+        let called_weight = |column: &&usize| {
+            plain.get(**column).is_some_and(|name| WEIGHTS.contains(&name.as_str()))
+        };
+        if let Some(column) = rest.iter().find(called_weight) {
+            notes.push(format!(
+                "column `{}` of `{}` is not used, as it is not numbers",
+                self.names[*column], self.path
+            ));
+        }
+        // pandas writes its index as a column without a name, or with one of its own.
+        let is_index = |name: &String| name.is_empty() || name.starts_with("__index_level_");
+        let called = |column: &usize| !self.names.get(*column).is_some_and(is_index);
         let unused: Vec<usize> = rest.iter().copied().filter(number).filter(called).collect();
         let (path, first) = (self.path, *unused.first()?);
         let third = self.names.is_empty() && rest.len() == 1;

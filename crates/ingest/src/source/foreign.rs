@@ -9,7 +9,7 @@ use tiergraph_core::{Error, ErrorKind, Result};
 use super::Format;
 use super::chunks::ChunkSpec;
 use super::headed::is_metis;
-use super::raw::Raw;
+use super::raw::{Head, Raw};
 
 /// First bytes of formats that look like nothing else, their names, and what to do.
 const MAGIC: [(&[u8], &str, &str); 7] = [
@@ -61,6 +61,8 @@ fn headed_by(path: &Path, head: &[u8]) -> Option<Format> {
 pub(super) fn check_magic(raw: &Raw) -> Result<()> {
     for (magic, name, hint) in MAGIC {
         if raw.starts_with(magic) {
+            let hint =
+                if raw.is_pipe() { "give it as a file, and not through a pipe" } else { hint };
             return Err(unknown(raw.path(), name).hint(hint));
         }
     }
@@ -68,7 +70,7 @@ pub(super) fn check_magic(raw: &Raw) -> Result<()> {
 }
 
 /// The first bytes of a file of text lines; an error if it is evidently something else.
-pub(super) fn checked_head(raw: &Raw, is_named: bool) -> Result<Vec<u8>> {
+pub(super) fn checked_head(raw: &Raw, is_named: bool) -> Result<Head> {
     check_magic(raw)?;
     let (path, head) = (raw.path(), ChunkSpec::lines(raw)?.head()?);
     if head.contains(&0) {

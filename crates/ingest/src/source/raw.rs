@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +22,21 @@ pub(crate) struct Raw {
     /// The first bytes as they lie there.
     header: Vec<u8>,
     pipe: Option<Arc<Pipe>>,
+}
+
+/// The first bytes of a text, unpacked.
+pub(crate) struct Head {
+    pub bytes: Vec<u8>,
+    /// Whether these are all bytes of the text.
+    pub is_whole: bool,
+}
+
+impl Deref for Head {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// Bytes that come once.
@@ -102,21 +118,21 @@ impl Raw {
     ///
     /// # Errors
     /// An I/O error, of unpacking too.
-    pub fn head(&self) -> Result<Vec<u8>> {
+    pub fn head(&self) -> Result<Head> {
         let failed = |e| Error::io(self.packing.op(), self.path.display(), e);
-        let mut head = Vec::new();
-        let Some(pipe) = &self.pipe else {
-            let file = File::open(&self.path).map_err(failed)?;
-            let unpacked = self.packing.unpack(file, &self.header);
-            unpacked.take(HEAD_BYTES).read_to_end(&mut head).map_err(failed)?;
-            return Ok(head);
+        let mut bytes = Vec::new();
+        let (packed, goes_on): (Box<dyn Read + Send + '_>, bool) = match &self.pipe {
+            None => (Box::new(File::open(&self.path).map_err(failed)?), false),
+            Some(pipe) => (Box::new(&pipe.head[..]), pipe.head.len() as u64 == HEAD_BYTES),
         };
-        let unpacked = self.packing.unpack(&pipe.head[..], &self.header);
-        match unpacked.take(HEAD_BYTES).read_to_end(&mut head) {
+        let mut unpacked = self.packing.unpack(packed, &self.header).take(HEAD_BYTES);
+        match unpacked.read_to_end(&mut bytes) {
             // It goes on after what is here.
-            Err(_) if pipe.head.len() as u64 == HEAD_BYTES => Ok(head),
-            read => read.map(|_| head).map_err(failed),
+            Err(_) if goes_on => {}
+            read => drop(read.map_err(failed)?),
         }
+        let is_whole = (bytes.len() as u64) < HEAD_BYTES && !goes_on;
+        Ok(Head { bytes, is_whole })
     }
 
     /// All of it from byte `offset` on, unpacked.

@@ -5,11 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
+use serde::Deserialize;
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_ingest::EdgeBatch;
 use tiergraph_ingest::components::{Components as Pairs, Found, FoundKeys};
 use tiergraph_ingest::source::open_all;
-use tiergraph_mem::Budget;
+use tiergraph_mem::{Budget, Reservation};
 
 use super::edges::{self, Ids};
 use super::names::Names;
@@ -27,6 +28,14 @@ pub(crate) struct Components {
     pairs: Mutex<Option<Pairs>>,
     names: Option<tiergraph_ingest::Names>,
     call: Call,
+    /// The reservation for the process, and for pairs on their way.
+    _held: Reservation,
+}
+
+/// What pairs hold on their way to here.
+#[derive(Deserialize)]
+struct OnTheirWay {
+    held_bytes: Option<u64>,
 }
 
 type Keys<'py> = (Option<Bound<'py, PyArray1<u64>>>, Option<Bound<'py, PyArray1<u8>>>);
@@ -42,16 +51,15 @@ impl Components {
     ) -> PyResult<Self> {
         let names = names.map(|names| names.0.clone());
         let call = Call::new(progress);
-        let pairs = call.run(py, || {
+        let (pairs, held) = call.run(py, || {
             let options: Options = from_json(options_json)?;
-            let memory = Budget::of(options.memory)?.limit();
-            Pairs::new(
-                names.clone(),
-                options.threads(),
-                &Budget::new(memory - PROCESS_BYTES.min(memory / 2)),
-            )
+            let OnTheirWay { held_bytes } = from_json(options_json)?;
+            let budget = Budget::of(options.memory)?;
+            let bytes = PROCESS_BYTES.min(budget.limit() / 2) + held_bytes.unwrap_or(0);
+            let held = budget.reserve(bytes, "the process, and pairs on their way")?;
+            Ok((Pairs::new(names.clone(), options.threads(), &budget)?, held))
         })?;
-        Ok(Self { pairs: Mutex::new(Some(pairs)), names, call })
+        Ok(Self { pairs: Mutex::new(Some(pairs)), names, call, _held: held })
     }
 
     /// Adds pairs of ids, or of numbers of names.

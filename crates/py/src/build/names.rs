@@ -31,22 +31,31 @@ impl Names {
         read.map(Self)
     }
 
-    /// The numbers of texts, given by where each begins, and the last ends, in `text`.
+    /// The numbers of texts in `columns`, row by row: of the first texts of all columns, of the second ones
+    /// and so on. A column is where each text begins, and the last ends, and the bytes of its texts.
     fn number<'py>(
         &self,
         py: Python<'py>,
-        offsets: PyReadonlyArray1<'py, i64>,
-        text: PyReadonlyArray1<'py, u8>,
-    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let (offsets, text) = (offsets.as_slice()?, text.as_slice()?);
+        columns: Vec<Texts<'py>>,
+    ) -> PyResult<Vec<Bound<'py, PyArray1<u32>>>> {
+        let columns =
+            columns.iter().map(|(offsets, text)| Ok((offsets.as_slice()?, text.as_slice()?)));
+        let columns: Vec<(&[i64], &[u8])> = columns.collect::<PyResult<_>>()?;
+        let rows = columns.first().map_or(0, |(offsets, _)| offsets.len().saturating_sub(1));
         let numbers = detached(py, || {
-            check(offsets, text.len())?;
-            let of = |at: usize| &text[offsets[at] as usize..offsets[at + 1] as usize];
-            let mut numbers = vec![0; offsets.len().saturating_sub(1)];
+            columns.iter().try_for_each(|(offsets, text)| check(offsets, rows, text.len()))?;
+            let of = |at: usize| {
+                let ((offsets, text), row) = (columns[at % columns.len()], at / columns.len());
+                &text[offsets[row] as usize..offsets[row + 1] as usize]
+            };
+            let mut numbers = vec![0; rows * columns.len()];
             self.0.number(cores(), of, &mut numbers)?;
             Ok(numbers)
         })?;
-        Ok(numbers.into_pyarray(py))
+        let of_column = |column| -> Vec<u32> {
+            numbers.iter().skip(column).step_by(columns.len()).copied().collect()
+        };
+        Ok((0..columns.len()).map(|column| of_column(column).into_pyarray(py)).collect())
     }
 
     /// Keeps the names after a build, as its edges come again.
@@ -59,12 +68,16 @@ impl Names {
     }
 }
 
-fn check(offsets: &[i64], bytes: usize) -> Result<()> {
+/// Where texts begin, and the last ends, in their bytes.
+type Texts<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u8>);
+
+fn check(offsets: &[i64], rows: usize, bytes: usize) -> Result<()> {
     let ascend = offsets.is_sorted() && offsets.first().is_none_or(|&first| first >= 0);
-    if ascend && offsets.last().is_none_or(|&last| last as u64 <= bytes as u64) {
+    let inside = offsets.last().is_none_or(|&last| last as u64 <= bytes as u64);
+    if ascend && inside && offsets.len().saturating_sub(1) == rows {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Input, "number names")
-        .expected(format!("offsets that ascend to at most {bytes}"))
+        .expected(format!("{rows} offsets that ascend to at most {bytes}"))
         .got("others"))
 }

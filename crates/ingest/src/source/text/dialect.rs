@@ -6,13 +6,15 @@
 
 use std::path::Path;
 
-use tiergraph_core::{Error, ErrorKind, Result};
+use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 
 use super::fields::Delimiter;
 use super::kinds::kinds;
+use super::named::bare;
 use crate::source::chunks::{HEAD_BYTES, long_line};
 use crate::source::columns::{Asked, Columns, Table, name_ends};
 use crate::source::packing::unpacked_name;
+use crate::source::raw::Head;
 use crate::source::{OpenOptions, Weights};
 
 /// Lines from which the kinds of columns are found.
@@ -39,6 +41,8 @@ pub(crate) struct Dialect {
     pub notes: Vec<String>,
     /// Whether the ends are names.
     pub is_named: bool,
+    /// Whether an id on the first lines is in quotes.
+    pub is_quoted: bool,
 }
 
 impl Dialect {
@@ -46,16 +50,17 @@ impl Dialect {
     ///
     /// # Errors
     /// An input error where a column that is asked for is not there, or lines are no edges.
-    pub fn detect(path: &Path, head: &[u8], options: &OpenOptions) -> Result<Self> {
+    pub fn detect(path: &Path, head: &Head, options: &OpenOptions) -> Result<Self> {
         let is_named = options.names.is_some();
         let layout = match is_named {
             false => Layout::of(head),
             true => Layout::of_names(head, options.columns.as_deref()),
         };
-        let Some(first) = layout.lines.first() else {
-            return Ok(Self { is_named, ..Self::default() });
-        };
         check_lines(path, head, &layout, options)?;
+        let Some(first) = layout.lines.first() else {
+            // A text without edges, which whoever reads it says.
+            return Ok(Self { is_named, ..layout.first_columns() });
+        };
         let third_is_weight = extension_is(path, "e");
         let weights = match &options.weights {
             Weights::Auto if extension_is(path, "wel") && options.columns.is_none() => {
@@ -76,6 +81,15 @@ impl Dialect {
                 layout.comments
             ));
         }
+        if is_named && layout.names.is_empty() && layout.delimiter.0.is_some() {
+            notes.extend(may_be_header(&name, &layout, &found, [src, dst]));
+        }
+        let is_quoted = !is_named
+            && layout.lines.iter().any(|line| {
+                let fields = found.fields(line);
+                let in_quotes = |end: usize| fields.get(end).is_some_and(|f| f.starts_with(b"\""));
+                in_quotes(src) || in_quotes(dst)
+            });
         let third = found.fields(first).get(2).copied().unwrap_or_default();
         if weight.is_none() && asked.weights == Weights::Auto && has_weight(third) {
             notes.push(format!(
@@ -93,6 +107,7 @@ impl Dialect {
             data_line: layout.data_line,
             notes,
             is_named,
+            is_quoted,
         })
     }
 
@@ -167,6 +182,12 @@ impl<'a> Layout<'a> {
 }
 
 impl Layout<'_> {
+    /// The dialect of edges in the first two columns.
+    fn first_columns(&self) -> Dialect {
+        let &Self { delimiter, data_start, data_line, .. } = self;
+        Dialect { delimiter, dst: 1, data_start, data_line, ..Dialect::default() }
+    }
+
     /// The names of the columns; an error if the header has another number than `columns`.
     fn names_of(&self, path: &Path, columns: usize) -> Result<&[String]> {
         if self.names.len() == columns || self.names.is_empty() {
@@ -186,12 +207,7 @@ impl Layout<'_> {
 /// ignore the columns after the second would lose edges.
 pub(crate) fn is_ragged(head: &[u8]) -> bool {
     let layout = Layout::of(head);
-    let mut lines = layout.lines;
-    // The last line may go on after the head.
-    if head.len() as u64 == HEAD_BYTES {
-        lines.pop();
-    }
-    let mut counts = lines.iter().filter_map(|line| {
+    let mut counts = layout.lines.iter().filter_map(|line| {
         let fields = layout.delimiter.fields(line);
         fields.iter().all(|field| field.iter().all(u8::is_ascii_digit)).then_some(fields.len())
     });
@@ -200,16 +216,22 @@ pub(crate) fn is_ragged(head: &[u8]) -> bool {
 }
 
 /// Fails for lines that hold several edges.
-fn check_lines(path: &Path, head: &[u8], layout: &Layout<'_>, options: &OpenOptions) -> Result<()> {
-    let whole = (head.len() as u64) < HEAD_BYTES;
-    if !whole && !head.contains(&b'\n') {
+fn check_lines(path: &Path, head: &Head, layout: &Layout<'_>, options: &OpenOptions) -> Result<()> {
+    if !head.is_whole && !head.contains(&b'\n') {
         return Err(long_line(path, HEAD_BYTES as usize));
+    }
+    if !head.is_whole && layout.lines.is_empty() {
+        return Err(Error::new(ErrorKind::Input, "read")
+            .object(path.display())
+            .expected(format!("an edge among its first `{}`", ByteSize(HEAD_BYTES)))
+            .got("comments and empty lines alone")
+            .hint("leave them out: `grep -v '^[#%]' FILE | grep .`"));
     }
     let [only] = &layout.lines[..] else { return Ok(()) };
     let fields = layout.delimiter.fields(only);
     let numbers = fields.iter().all(|field| field.iter().all(u8::is_ascii_digit));
     let asked = options.weights != Weights::Auto || options.columns.is_some();
-    if !whole || !numbers || fields.len() < 4 || !layout.names.is_empty() || asked {
+    if !head.is_whole || !numbers || fields.len() < 4 || !layout.names.is_empty() || asked {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Input, "read")
@@ -220,6 +242,31 @@ fn check_lines(path: &Path, head: &[u8], layout: &Layout<'_>, options: &OpenOpti
             "`--format adjacency` if they are a vertex and its neighbours, `--weights none` if only \
              the first two count",
         ))
+}
+
+/// A note about the first line of edges between names, if no other of the first lines has its ends: it may
+/// name columns.
+fn may_be_header(
+    name: &str,
+    layout: &Layout<'_>,
+    dialect: &Dialect,
+    ends: [usize; 2],
+) -> Option<String> {
+    let of_line = |line: &&[u8]| {
+        let fields = dialect.fields(line);
+        ends.map(|end| fields.get(end).map(|field| bare(field).to_vec()).unwrap_or_default())
+    };
+    let mut lines = layout.lines.iter().map(of_line);
+    let first = lines.next()?;
+    if lines.any(|line| line.iter().any(|end| first.contains(end))) {
+        return None;
+    }
+    let [src, dst] = first.map(|end| String::from_utf8_lossy(&end).into_owned());
+    Some(format!(
+        "line {} of `{name}`, `{src}` to `{dst}`, is taken for an edge; if it names the columns, \
+         `--columns {src},{dst}` says so",
+        layout.data_line + 1
+    ))
 }
 
 /// Whether a field is a dictionary with a weight, as NetworkX writes it.

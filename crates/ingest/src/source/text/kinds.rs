@@ -1,5 +1,6 @@
 //! The kind of values in each column, found from the first lines.
 
+use super::named::bare;
 use crate::source::columns::Kind;
 
 /// Integers above this are taken for times: seconds since 1970 have passed it in 1973.
@@ -43,6 +44,7 @@ struct Seen {
 
 impl Seen {
     fn add(&mut self, field: &[u8]) {
+        let field = bare(field);
         self.values += 1;
         let number = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
         // Also `0,5` and `3 km`, which are told about where they are not read.

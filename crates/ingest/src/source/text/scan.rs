@@ -156,6 +156,9 @@ pub(super) fn scan<I: VertexId>(
     columns: &mut Columns<'_, I>,
 ) -> Result<u64, Stop> {
     match (dialect.src, dialect.dst, dialect.weights) {
+        _ if dialect.is_quoted => {
+            each_edge(text, from, line, dialect, columns, |at| any_columns(text, at, dialect))
+        }
         (0, 1, None) => each_edge(text, from, line, dialect, columns, |at| ids(text, at, dialect)),
         (0, 1, Some(column)) if column > 1 => each_edge(text, from, line, dialect, columns, |at| {
             let Edge { src, dst, end, .. } = ids(text, at, dialect)?;
@@ -254,7 +257,7 @@ fn any_columns(text: &[u8], mut at: usize, dialect: &Dialect) -> Option<Edge> {
             at = delimiter(text, edge.end, dialect)?;
         }
         if column == dialect.src || column == dialect.dst {
-            let (id, end) = unsigned(text, at)?;
+            let (id, end) = quoted_id(text, at, dialect)?;
             let to = if column == dialect.src { &mut edge.src } else { &mut edge.dst };
             (*to, edge.end) = (id, end);
             if !ends_field(text, end, dialect) {
@@ -268,6 +271,21 @@ fn any_columns(text: &[u8], mut at: usize, dialect: &Dialect) -> Option<Edge> {
         }
     }
     Some(edge)
+}
+
+/// The id at `at`, in quotes or not, and the byte after it.
+fn quoted_id(text: &[u8], at: usize, dialect: &Dialect) -> Option<(u64, usize)> {
+    if byte(text, at) != b'"' {
+        return unsigned(text, at);
+    }
+    let end = field_end(text, at, dialect);
+    let (id, _) = whole_id(bare(&text[at..end]))?;
+    Some((id, end))
+}
+
+/// The id that is a whole field, and its length.
+fn whole_id(field: &[u8]) -> Option<(u64, usize)> {
+    unsigned(field, 0).filter(|(_, end)| *end == field.len())
 }
 
 /// The first byte of the next line, where the last field that is read has ended at `at`; `None` if the
@@ -328,7 +346,8 @@ fn weight(text: &[u8], mut at: usize, skip: usize, dialect: &Dialect) -> Option<
 
 #[inline]
 pub(super) fn checked_weight(field: &[u8]) -> Option<f64> {
-    decimal(field.trim_ascii_end()).filter(|weight| weight.is_finite() && *weight >= 0.0)
+    let field = if field.first() == Some(&b'"') { bare(field) } else { field.trim_ascii_end() };
+    decimal(field).filter(|weight| weight.is_finite() && *weight >= 0.0)
 }
 
 /// The end of the field that begins at `at`, as [`Delimiter::field_end`](super::fields::Delimiter) finds
@@ -398,7 +417,7 @@ fn explain(text: &[u8], start: usize, line: u64, dialect: &Dialect) -> LineFault
             }
             continue;
         }
-        if unsigned(field, 0).is_none_or(|(_, end)| end != field.len()) {
+        if whole_id(if dialect.is_quoted { bare(field) } else { field }).is_none() {
             let expected = format!("an unsigned 64-bit integer in column {}", column + 1);
             let is_name = field.first().is_some_and(|first| first.is_ascii_alphabetic());
             let hint = is_name.then_some("`--ids names` reads ids that are names");
