@@ -38,6 +38,35 @@ def test_a_graph_says_what_it_is(six):
     assert info["bytes_per_edge"]
 
 
+def test_a_graph_has_its_vertices_as_networkxs_have_nodes(six, tmp_path):
+    assert list(six) == IDS
+    assert (six.number_of_nodes(), six.number_of_edges()) == (6, 6)
+    assert [v in six for v in (70, np.uint64(90), 7, 91, -1, 2**64, "70", [70])] == [True] * 2 + (
+        [False] * 6
+    )
+    tg.build([(2**53, 2**53 + 1)], tmp_path / "far.tg", ids="map")
+    with tg.open(tmp_path / "far.tg") as far:
+        assert [v in far for v in range(2**53 - 1, 2**53 + 3)] == [False, True, True, False]
+    tg.build([(0, 2)], tmp_path / "dense.tg", ids="dense")
+    with tg.open(tmp_path / "dense.tg") as dense:
+        assert [v in dense for v in range(4)] == [True, True, True, False]
+    tg.build([("b", "a")], tmp_path / "named.tg")
+    with tg.open(tmp_path / "named.tg") as named:
+        assert list(named) == ["b", "a"]
+        assert [v in named for v in ("a", "b", "c", 0)] == [True, True, False, False]
+
+
+def test_what_only_a_graph_in_memory_has_says_where_it_is(six, tmp_path):
+    for name in ("nodes", "adj", "degree"):
+        assert not hasattr(six, name)
+        with pytest.raises(AttributeError, match=rf"(?s)cannot use `{name}`.*to_networkx\(\)"):
+            getattr(six, name)
+    with pytest.raises(AttributeError, match="no attribute 'pagernk'"):
+        _ = six.pagernk
+    with pytest.raises(tg.InputError, match=r"(?s)cannot build from `Graph`.*edge_batches\(\)"):
+        tg.build(six, tmp_path / "again.tg")
+
+
 def test_degrees_are_in_the_order_of_the_ids(six):
     assert six.degrees().tolist() == [2, 1, 2, 0, 1, 0]
     assert six.degrees("in").tolist() == [1, 1, 2, 1, 0, 1]

@@ -43,6 +43,13 @@ def test_similar_vertices_are_those_by_the_definition(both, by):
     assert [x for _, x in found] == pytest.approx([-x for x, _ in expected])
 
 
+def test_similar_vertices_are_found_by_ids_that_no_float_tells_apart(tmp_path):
+    first = 2**53
+    tg.build([(first + 1, first), (first + 3, first)], tmp_path / "g.tg", ids="map")
+    with tg.open(tmp_path / "g.tg") as graph:
+        assert measures.similar(graph, first + 1, by="jaccard") == [(first + 3, 1.0)]
+
+
 def test_pairs_are_compared_by_the_definition(both, tmp_path):
     memory, graph = both
     drawn = np.random.default_rng(4).choice(graph.ids, (500, 2))

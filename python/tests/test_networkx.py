@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tiergraph as tg
+from tiergraph.attached.names import Names
 
 nx = pytest.importorskip("networkx", "3.4", reason="no NetworkX of 3.4 or newer")
 pytest.importorskip("scipy", reason="NetworkX's PageRank is SciPy's")
@@ -207,3 +208,38 @@ def test_what_networkx_means_otherwise_is_left_to_it(both):
     if memory.is_directed():
         with pytest.raises(Exception, match="not implemented"):
             nx.clustering(graph)
+
+
+def test_ids_that_no_float_tells_apart_are_nodes_of_their_own(tmp_path):
+    ids = [2**53 + i for i in range(3)]
+    memory = nx.path_graph(ids)
+    tg.build(memory.edges(), tmp_path / "g.tg", undirected=True, ids="map")
+    with tg.open(tmp_path / "g.tg") as graph:
+        assert nx.has_path(graph, ids[1], ids[2])
+        assert nx.node_connected_component(graph, ids[1]) == set(ids)
+        here = {ids[1]: 1}
+        assert nx.pagerank(graph, personalization=here) == pytest.approx(
+            nx.pagerank(memory, personalization=here), abs=1e-6
+        )
+
+
+def test_names_are_read_and_looked_up_together(tmp_path, monkeypatch):
+    memory = nx.Graph((f"a{i}", f"b{i}") for i in range(200))
+    tg.build(memory.edges(), tmp_path / "g.tg", undirected=True)
+    calls = []
+    for name in ("find", "_texts"):
+        own = getattr(Names, name)
+        monkeypatch.setattr(Names, name, lambda *a, own=own: calls.append(own) or own(*a))
+    few = [f"a{i}" for i in range(150)]
+    pairs = [(v, "b7") for v in few]
+    here = dict.fromkeys([*few, "absent"], 1.0)
+    with tg.open(tmp_path / "g.tg") as graph:
+        found = list(nx.connected_components(graph))
+        assert sorted(map(sorted, found)) == sorted(map(sorted, nx.connected_components(memory)))
+        ranks = nx.pagerank(graph, personalization=here)
+        assert ranks == pytest.approx(nx.pagerank(memory, personalization=here), abs=1e-6)
+        ours = list(nx.jaccard_coefficient(graph, pairs))
+        assert ours == list(nx.jaccard_coefficient(memory, pairs))
+        with pytest.raises(nx.NodeNotFound, match="Node absent"):
+            nx.jaccard_coefficient(graph, [("a1", "absent")])
+    assert len(calls) < 20

@@ -21,6 +21,7 @@ from .arguments.calls import checked, checked_class
 from .arguments.checks import arguments, choice, count, number, truth, whole
 from .attached.features import Arrays, Features
 from .attached.names import Names
+from .attached.nodes import ELSEWHERE, elsewhere, find, nodes_of
 from .errors import InputError
 from .export import export, inside, to_networkx, to_scipy
 from .handles import without
@@ -217,8 +218,27 @@ class Graph(Algorithms):
         """How many vertices there are, by NetworkX's name for `vertices`."""
         return self.vertices
 
+    def number_of_edges(self) -> int:
+        """How many edges there are, by NetworkX's name for `edges`."""
+        return self.edges
+
     def __len__(self) -> int:
         return self.vertices
+
+    def __iter__(self) -> Iterator[Any]:
+        """All vertices in the order of `ids`: by their names where the graph has names."""
+        return nodes_of(self)
+
+    def __contains__(self, vertex: object) -> bool:
+        """Whether there is a vertex of this name, or of this id where the graph has no names."""
+        return bool(find(self, [vertex])[0] >= 0)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ELSEWHERE:
+                raise elsewhere(name)
+            return object.__getattribute__(self, name)
 
     def close(self) -> None:
         """Lets go of the graph's threads, files and memory, the GPU's too.

@@ -41,7 +41,7 @@ def similar(
     marks = np.zeros(graph.vertices, np.float32)
     marks[np.unique(own)] = 1
     common = graph.propagate(marks, transpose=True).astype(np.float64)
-    at = int(np.searchsorted(graph.ids, vertex))
+    at = int(np.searchsorted(graph.ids, np.uint64(vertex)))
     degrees = graph.degrees().astype(np.float64)
     values = common
     if by != "common":

@@ -68,6 +68,20 @@ class Names:
             return int(self._opening.native.find_names([names])[0])
         return self._opening.native.find_names(names)
 
+    def known(self, names: list[str]) -> dict[str, int]:
+        """The ids of those of `names` that vertices have, by name.
+
+        Where one of many is missing, all names are read.
+        """
+        try:
+            return dict(zip(names, self.find(names).tolist(), strict=True)) if names else {}
+        except InputError:
+            if len(names) > FEW:
+                wanted = set(names)
+                return {name: id for id, name in enumerate(self) if name in wanted}
+        half = len(names) // 2
+        return self.known(names[:half]) | self.known(names[half:]) if half else {}
+
     def of(self, ids: NDArray[Any]) -> list[str]:
         """The names of vertices by their ids, in any order; of many, all names are read."""
         if len(ids) <= FEW:

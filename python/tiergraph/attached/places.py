@@ -20,6 +20,7 @@ from ..sources import rows, tables
 from ..sources.dataset import MAIN_FEATURES, MAIN_LABELS, narrowed
 from ..sources.names import are_texts, is_text, numbers, of_arrow
 from .names import Names
+from .nodes import positions_of
 
 Array = NDArray[Any]
 Positions = NDArray[np.uint32]
@@ -114,12 +115,8 @@ class Vertices:
             )
         wide = ids.astype(np.uint64)
         negative = ids < 0 if ids.dtype.kind == "i" else np.zeros(len(ids), bool)
-        if self._ids is None:
-            places, known = wide.astype(np.int64), ~negative & (wide < self.count)
-        else:
-            places = np.searchsorted(self._ids, wide)
-            known = ~negative & (places < self.count)
-            known[known] = self._ids[places[known]] == wide[known]
+        places = positions_of(self._ids, self.count, wide)
+        known = ~negative & (places >= 0)
         if not known.all():
             unknown = ids[int(np.argmin(known))]
             raise InputError.of("find the vertex", str(unknown), expected="an id of the graph")

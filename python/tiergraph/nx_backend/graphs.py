@@ -5,15 +5,15 @@ from __future__ import annotations
 import tempfile
 import warnings
 import weakref
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..attached.names import Names
-from ..errors import InputError, InputWarning
+from ..attached.nodes import find
+from ..errors import InputWarning
 from ..graph import Graph, open
 from ..sources.edges import Batch
 from ..write import build
@@ -102,26 +102,28 @@ class View:
 
     def labels(self, positions: Positions | None = None) -> list[Any]:
         """What vertices are called: all, or those at some positions."""
+        if positions is None:
+            return list(self._source)
         if isinstance(self._source, Converted):
-            nodes = self._source.nodes
-            return nodes if positions is None else [nodes[i] for i in positions]
+            return [self._source.nodes[i] for i in positions]
         if self._source.names is not None:
-            texts = self._source.names
-            return list(texts) if positions is None else texts.of(np.asarray(positions))
-        ids = self._source.ids
-        return list((ids if positions is None else ids[positions]).tolist())
+            return self._source.names.of(np.asarray(positions))
+        return list(self._source.ids[positions].tolist())
+
+    def positions(self, nodes: Sequence[Node]) -> NDArray[np.int64]:
+        """The positions of nodes, int64 of shape (n,); -1 for one that is not there."""
+        if isinstance(self._source, Graph):
+            return find(self._source, nodes)
+        return np.array([self._source.index.get(node, -1) for node in nodes], np.int64)
 
     def position(self, node: Node) -> int | None:
-        """Where a vertex is; None if there is none of that name."""
-        if isinstance(self._source, Converted):
-            return self._source.index.get(node)
-        if self._source.names is not None:
-            return _found(self._source.names, node)
-        if not isinstance(node, int | np.integer) or node < 0:
+        """The position of a node; None if it is not there."""
+        try:
+            at = int(self.positions([node])[0])
+        except TypeError:
+            # What has no hash is no node.
             return None
-        ids = self._source.ids
-        at = int(np.searchsorted(ids, node))
-        return at if at < self.count and ids[at] == node else None
+        return None if at < 0 else at
 
     def id(self, node: Node, error: Exception) -> int:
         """The id of a vertex that has to be there."""
@@ -137,9 +139,8 @@ class View:
     def vector(self, values: Mapping[Any, float]) -> NDArray[np.float64]:
         """Values of vertices by their names, as an array; 0 of those that are not named."""
         vector = np.zeros(self.count)
-        for node, value in values.items():
-            if (at := self.position(node)) is not None:
-                vector[at] = value
+        at = self.positions(list(values))
+        vector[at[at >= 0]] = np.array(list(values.values()), np.float64)[at >= 0]
         return vector
 
     def by_label(self, values: NDArray[Any]) -> dict[Any, Any]:
@@ -150,22 +151,15 @@ class View:
         """The vertices of each name, as sets, in the order of names."""
         in_order = np.argsort(names, kind="stable")
         begins = np.flatnonzero(np.diff(names[in_order])) + 1
+        labels = self.labels()
         for positions in np.split(in_order, begins):
-            yield set(self.labels(positions))
+            yield {labels[i] for i in positions.tolist()}
 
     def nearest_first(self, far: NDArray[Any], is_reached: NDArray[np.bool_]) -> dict[Any, Any]:
         """How far the vertices are that can be reached, the nearest first."""
         reached = np.flatnonzero(is_reached)
         reached = reached[np.argsort(far[reached], kind="stable")]
         return dict(zip(self.labels(reached), far[reached].tolist(), strict=True))
-
-
-def _found(names: Names, node: Node) -> int | None:
-    """The id, and so the position, of the vertex with a name; None if there is none."""
-    try:
-        return names.find(node) if isinstance(node, str) else None
-    except InputError:
-        return None
 
 
 def convert_from_nx(

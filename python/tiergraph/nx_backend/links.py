@@ -32,19 +32,15 @@ def resource_allocation_index(G: Any, ebunch: Pairs = None) -> Predicted:  # noq
 def _predicted(
     source: Any, pairs: Pairs, by: Literal["jaccard", "adamic_adar", "resource_allocation"]
 ) -> Predicted:
-    view, given = View(source), list(pairs or [])
-    places = [[_position(view, node) for node in pair] for pair in given]
-    if not places:
+    view, given = View(source), [(u, v) for u, v in pairs or ()]
+    if not given:
         return iter(())
-    similar = view.graph.similarity(view.graph.ids[np.array(places)], by=by)
+    ends = [node for pair in given for node in pair]
+    at = view.positions(ends)
+    if (at < 0).any():
+        raise nx.NodeNotFound(f"Node {ends[np.argmin(at)]} not in G.")
+    similar = view.graph.similarity(view.graph.ids[at].reshape(-1, 2), by=by)
     return iter([(u, v, p) for (u, v), p in zip(given, similar.tolist(), strict=True)])
-
-
-def _position(view: View, node: Any) -> int:
-    at = view.position(node)
-    if at is None:
-        raise nx.NodeNotFound(f"Node {node} not in G.")
-    return at
 
 
 def why_not(name: str, given: dict[str, Any]) -> str | None:

@@ -72,13 +72,16 @@ def as_batches(source: Any) -> Iterator[Batch]:
     if isinstance(source, tuple) and source and np.ndim(source[0]) == 1:
         yield _checked(source)
         return
+    own = hasattr(source, "edge_batches")
     graph = hasattr(source, "edges") and hasattr(source, "nodes")
-    if graph or isinstance(source, dict) or not isinstance(source, Iterable):
+    if own or graph or isinstance(source, dict) or not isinstance(source, Iterable):
         raise InputError.of(
             "build from",
             type(source).__name__,
             expected="a path, a tuple of arrays (src, dst) or (src, dst, weights), or batches",
-            hint="`G.edges()`, or `G.edges(data='weight')` where edges have weights"
+            hint="`graph.edge_batches()` gives those of a graph on disk"
+            if own
+            else "`G.edges()`, or `G.edges(data='weight')` where edges have weights"
             if graph
             else None,
         )
