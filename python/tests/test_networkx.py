@@ -243,3 +243,37 @@ def test_names_are_read_and_looked_up_together(tmp_path, monkeypatch):
         with pytest.raises(nx.NodeNotFound, match="Node absent"):
             nx.jaccard_coefficient(graph, [("a1", "absent")])
     assert len(calls) < 20
+
+
+@pytest.fixture
+def looped(tmp_path):
+    """The same graph in NetworkX and on disk; edges lead from nodes to themselves, some twice."""
+    memory = nx.gnp_random_graph(30, 0.2, seed=5)
+    memory.add_edges_from((v, v) for v in range(0, 30, 2))
+    edges = [*memory.edges(), (0, 0), (2, 2)]
+    tg.build(edges, tmp_path / "loops.tg", undirected=True, vertices=30)
+    with tg.open(tmp_path / "loops.tg") as graph:
+        yield memory, graph
+
+
+def test_nodes_are_not_their_own_common_neighbours(looped):
+    memory, graph = looped
+    pairs = [(u, v) for u in memory for v in memory]
+    theirs = list(nx.jaccard_coefficient(memory, pairs))
+    assert list(nx.jaccard_coefficient(graph, pairs)) == theirs
+    assert list(nx.jaccard_coefficient(memory, pairs, backend="tiergraph")) == theirs
+
+
+@pytest.mark.parametrize("measure", ["adamic_adar_index", "resource_allocation_index"])
+def test_degrees_that_networkx_counts_otherwise_are_left_to_it(looped, measure):
+    memory, graph = looped
+    for how in ({"G": graph}, {"G": memory, "backend": "tiergraph"}):
+        with pytest.raises(NotImplementedError, match=measure):
+            getattr(nx, measure)(ebunch=[(0, 1)], **how)
+
+
+def test_a_graph_with_self_loops_has_no_core_numbers(looped):
+    memory, graph = looped
+    for how in ({"G": memory}, {"G": graph}, {"G": memory, "backend": "tiergraph"}):
+        with pytest.raises(nx.NetworkXNotImplemented, match="self loops"):
+            nx.core_number(**how)

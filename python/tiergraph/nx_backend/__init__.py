@@ -100,6 +100,6 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool
     if own is not None and args:
         parameters = list(inspect.signature(own).parameters)
         given = dict(zip(parameters, args, strict=False)) | dict(kwargs)
-        why_not = structure.why_not(name, args[0], given) or links.why_not(name, given)
+        why_not = structure.why_not(name, args[0], given) or links.why_not(name, args[0], given)
         return True if why_not is None else why_not
     return True

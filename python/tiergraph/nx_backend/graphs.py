@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -84,6 +85,15 @@ def _weights(given: list[Any]) -> NDArray[np.float64]:
     if not (weights >= 0).all() or np.isinf(weights).any():
         raise NotImplementedError("weights of edges are 0 or more, and finite, for tiergraph")
     return weights
+
+
+def has_loops(graph: Any) -> bool:
+    """Whether an edge of a graph without directions leads from a node to itself."""
+    if isinstance(graph, Graph):
+        # An edge is two arcs, a self-loop one.
+        info = graph.info()
+        return bool(2 * info["edges"] > info["arcs"])
+    return graph.has_loops if isinstance(graph, Converted) else nx.number_of_selfloops(graph) > 0
 
 
 class View:

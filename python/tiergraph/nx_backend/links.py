@@ -7,8 +7,10 @@ from typing import Any, Literal
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 
-from .graphs import View
+from ..graph import Graph
+from .graphs import View, has_loops
 
 Pairs = Iterable[tuple[Any, Any]] | None
 Predicted = Iterator[tuple[Any, Any, float]]
@@ -39,13 +41,38 @@ def _predicted(
     at = view.positions(ends)
     if (at < 0).any():
         raise nx.NodeNotFound(f"Node {ends[np.argmin(at)]} not in G.")
-    similar = view.graph.similarity(view.graph.ids[at].reshape(-1, 2), by=by)
+    ids = view.graph.ids[at].reshape(-1, 2)
+    similar = view.graph.similarity(ids, by=by)
+    if has_loops(source):
+        similar = _without_ends(view.graph, ids, similar)
     return iter([(u, v, p) for (u, v), p in zip(given, similar.tolist(), strict=True)])
 
 
-def why_not(name: str, given: dict[str, Any]) -> str | None:
+def _without_ends(
+    graph: Graph, pairs: NDArray[np.uint64], jaccard: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Jaccard coefficients as NetworkX counts them: a pair's own vertices are not in common.
+
+    They are in both lists of neighbours where they have self-loops. Reads the neighbours of each
+    vertex of a pair.
+    """
+    common = graph.similarity(pairs, by="common")
+    either = np.rint(np.divide(common, jaccard, out=np.ones_like(common), where=jaccard > 0))
+
+    def leads(u: np.uint64, v: np.uint64) -> bool:
+        return bool((graph.neighbors(int(u)) == v).any())
+
+    has_loop = {v: leads(v, v) for v in np.unique(pairs)}
+    own = [sum(has_loop[w] and (u == v or leads(u, v)) for w in {u, v}) for u, v in pairs]
+    found: NDArray[np.float64] = (common - own) / either
+    return found
+
+
+def why_not(name: str, graph: Any, given: dict[str, Any]) -> str | None:
     """Why one of these is not for tiergraph; None if it is. `given` are its arguments by name."""
     is_one = name in ("jaccard_coefficient", "adamic_adar_index", "resource_allocation_index")
     if is_one and given.get("ebunch") is None:
         return "tiergraph compares the pairs that are given (`ebunch`), and not all"
+    if name in ("adamic_adar_index", "resource_allocation_index") and has_loops(graph):
+        return "NetworkX counts a self-loop twice in a degree, and tiergraph once"
     return None

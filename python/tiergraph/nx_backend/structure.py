@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..graph import Graph
-from .graphs import Converted, View
+from .graphs import View, has_loops
 
 
 def _asked(view: View, values: NDArray[Any], nodes: Any, missing: str) -> Any:
@@ -67,7 +67,7 @@ def transitivity(G: Any) -> float:  # noqa: N803
 def core_number(G: Any) -> dict[Any, int]:  # noqa: N803
     """`networkx.core_number`, of graphs without directions."""
     view = View(G)
-    if isinstance(G, Converted) and G.has_loops:
+    if has_loops(G):
         raise nx.NetworkXNotImplemented("Input graph has self loops, which have no core number")
     return {} if view.count == 0 else view.by_label(view.graph.kcore())
 
