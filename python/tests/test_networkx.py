@@ -250,6 +250,7 @@ def looped(tmp_path):
     """The same graph in NetworkX and on disk; edges lead from nodes to themselves, some twice."""
     memory = nx.gnp_random_graph(30, 0.2, seed=5)
     memory.add_edges_from((v, v) for v in range(0, 30, 2))
+    memory.__networkx_cache__ = None
     edges = [*memory.edges(), (0, 0), (2, 2)]
     tg.build(edges, tmp_path / "loops.tg", undirected=True, vertices=30)
     with tg.open(tmp_path / "loops.tg") as graph:
@@ -277,3 +278,30 @@ def test_a_graph_with_self_loops_has_no_core_numbers(looped):
     for how in ({"G": memory}, {"G": graph}, {"G": memory, "backend": "tiergraph"}):
         with pytest.raises(nx.NetworkXNotImplemented, match="self loops"):
             nx.core_number(**how)
+
+
+@pytest.mark.parametrize("measure", ["clustering", "triangles"])
+def test_nodes_are_given_as_networkx_takes_them(looped, measure):
+    memory, graph = looped
+    some = dict.fromkeys([3, 4, 99, 5])
+    measure = getattr(nx, measure)
+    ways = [some, some.keys(), np.array([3, 4]), frozenset(some), nx.path_graph(4).nodes, (3, 4), 3]
+    for nodes in [*ways, range(5), [], "ab"]:
+        theirs = measure(memory, nodes)
+        assert measure(graph, nodes) == pytest.approx(theirs)
+        assert measure(memory, nodes, backend="tiergraph") == pytest.approx(theirs)
+    assert measure(graph, iter([3, 4])).keys() == {3, 4}
+    for nodes in (99, [[3]]):
+        for how in ({"G": memory}, {"G": graph}, {"G": memory, "backend": "tiergraph"}):
+            with pytest.raises(nx.NetworkXError, match=r"Node .*(3|99)"):
+                measure(nodes=nodes, **how)
+
+
+def test_a_node_may_be_anything_with_a_hash():
+    memory = nx.Graph([(len, print), (print, "x")])
+    memory.__networkx_cache__ = None
+    assert nx.has_path(memory, len, "x", backend="tiergraph")
+    with pytest.raises(nx.NodeNotFound):
+        nx.has_path(memory, [len], "x", backend="tiergraph")
+    with pytest.raises(NotImplementedError, match="for the given arguments"):
+        nx.pagerank(memory, weight=lambda *_: 1, backend="tiergraph")

@@ -94,12 +94,10 @@ __all__ = [
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
     """Whether a call is one for tiergraph, or why not."""
-    if any(callable(value) for value in (kwargs.get("weight"), *args[1:])):
+    given = dict(zip(inspect.signature(globals()[name]).parameters, args, strict=False))
+    given |= kwargs
+    if callable(given.get("weight")):
         return "weights are an attribute of edges for tiergraph, and no function"
-    own = getattr(structure, name, None) or getattr(links, name, None)
-    if own is not None and args:
-        parameters = list(inspect.signature(own).parameters)
-        given = dict(zip(parameters, args, strict=False)) | dict(kwargs)
-        why_not = structure.why_not(name, args[0], given) or links.why_not(name, args[0], given)
-        return True if why_not is None else why_not
-    return True
+    graph = given["G"]
+    why_not = structure.why_not(name, graph, given) or links.why_not(name, graph, given)
+    return True if why_not is None else why_not

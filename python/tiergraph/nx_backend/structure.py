@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import networkx as nx
@@ -17,13 +16,14 @@ def _asked(view: View, values: NDArray[Any], nodes: Any, missing: str) -> Any:
     """Values of all vertices by name, of those of `nodes`, or the value of one."""
     if nodes is None:
         return view.by_label(values)
-    at = view.position(nodes) if not isinstance(nodes, list | set) else None
-    if at is not None:
+    if (at := view.position(nodes)) is not None:
         return values[at].item()
-    if not isinstance(nodes, Iterable):
-        raise nx.NetworkXError(missing)
-    places = ((node, view.position(node)) for node in nodes)
-    return {node: values[at].item() for node, at in places if at is not None}
+    try:
+        asked = list(dict.fromkeys(nodes))
+    except TypeError:
+        raise nx.NetworkXError(missing) from None
+    places = zip(asked, view.positions(asked).tolist(), strict=True)
+    return {node: values[at].item() for node, at in places if at >= 0}
 
 
 def triangles(G: Any, nodes: Any = None) -> Any:  # noqa: N803
