@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +116,7 @@ def test_what_networkx_says_of_a_graph_on_disk(both):
     assert sorted(map(sorted, found)) == sorted(map(sorted, known))
     assert getattr(nx, names[1])(graph) == len(known)
     start = max(memory, key=memory.degree)
-    for cutoff in (None, 2):
+    for cutoff in (None, 2, 1.5, 0, -1):
         hops = nx.single_source_shortest_path_length(graph, start, cutoff=cutoff)
         assert hops == nx.single_source_shortest_path_length(memory, start, cutoff=cutoff)
         assert list(hops.values()) == sorted(hops.values())
@@ -150,6 +152,26 @@ def test_weights_count_as_networkx_counts_them(tmp_path):
         assert authorities == pytest.approx(expected[1], abs=1e-6)
 
 
+def test_edges_without_the_attribute_that_weighs_them_count_one(tmp_path):
+    memory = nx.gnp_random_graph(20, 0.2, seed=2)
+    nx.set_edge_attributes(memory, {e: 1 + sum(e) % 5 for e in memory.edges()}, "weight")
+    tg.build(memory, tmp_path / "w.tg")
+    start = next(iter(memory.edges()))[0]
+    measures = [
+        nx.pagerank,
+        partial(nx.eigenvector_centrality, max_iter=2000),
+        partial(nx.katz_centrality, alpha=0.02),
+        partial(nx.single_source_dijkstra_path_length, source=start),
+        partial(nx.single_source_bellman_ford_path_length, source=start),
+    ]
+    with tg.open(tmp_path / "w.tg") as graph:
+        for weight, measure in product(("weight", "length", None), measures):
+            theirs = measure(memory, weight=weight)
+            assert measure(graph, weight=weight) == pytest.approx(theirs, abs=1e-4)
+        with pytest.raises(NotImplementedError, match="louvain_communities"):
+            nx.community.louvain_communities(graph, weight="length")
+
+
 def _summed(multi):
     """A graph with one edge for all between two nodes."""
     single = nx.DiGraph()
@@ -158,6 +180,33 @@ def _summed(multi):
         before = single.get_edge_data(u, v, {"weight": 0})["weight"]
         single.add_edge(u, v, weight=before + weight)
     return single
+
+
+def test_a_cutoff_leaves_the_source(tmp_path):
+    memory = nx.Graph()
+    memory.add_weighted_edges_from([(0, 1, 0.0), (1, 2, 0.5), (2, 3, 2.0)])
+    tg.build(memory, tmp_path / "w.tg")
+    with tg.open(tmp_path / "w.tg") as graph:
+        for cutoff, weight in product((-1, 0, 0.25, 0.5, 2.5), ("weight", None)):
+            how = {"source": 0, "cutoff": cutoff, "weight": weight}
+            theirs = nx.single_source_dijkstra_path_length(memory, **how)
+            assert nx.single_source_dijkstra_path_length(graph, **how) == theirs
+
+
+def test_hubs_are_what_their_authorities_add_up_to(both):
+    memory, graph = both
+    for normalized in (True, False):
+        ours = nx.hits(graph, normalized=normalized, tol=1e-12, max_iter=10_000)
+        theirs = nx.hits(memory, normalized=normalized, tol=1e-12)
+        for found, known in zip(ours, theirs, strict=True):
+            # Vectors that are not scaled may have either sign.
+            assert found == pytest.approx({v: abs(x) for v, x in known.items()}, abs=1e-5)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_a_graph_without_edges_has_no_hubs(normalized):
+    with pytest.raises(nx.NetworkXError, match="without edges"):
+        nx.hits(nx.empty_graph(3), normalized=normalized, backend="tiergraph")
 
 
 def test_what_it_has_not_is_refused_by_name(both):

@@ -143,8 +143,13 @@ class View:
         return int(self.graph.ids_of(at, at + 1)[0])
 
     def weighs(self, weight: Any) -> bool:
-        """Whether edges have weights, and those are asked for."""
-        return weight is not None and self.graph.weighted
+        """Whether edges have weights, and those are asked for.
+
+        Of a graph on disk they are the attribute `weight`. It has no other: each edge counts 1.
+        """
+        if weight is None or (isinstance(self._source, Graph) and weight != "weight"):
+            return False
+        return self.graph.weighted
 
     def vector(self, values: Mapping[Any, float]) -> NDArray[np.float64]:
         """Values of vertices by their names, as an array; 0 of those that are not named."""
@@ -165,9 +170,16 @@ class View:
         for positions in np.split(in_order, begins):
             yield {labels[i] for i in positions.tolist()}
 
-    def nearest_first(self, far: NDArray[Any], is_reached: NDArray[np.bool_]) -> dict[Any, Any]:
-        """How far the vertices are that can be reached, the nearest first."""
-        reached = np.flatnonzero(is_reached)
+    def nearest_first(
+        self, far: NDArray[Any], is_reached: NDArray[np.bool_], source: Node, cutoff: float | None
+    ) -> dict[Any, Any]:
+        """How far vertices are from `source`: of those that can be reached, the nearest first.
+
+        Those farther than `cutoff` are left out, but `source` never.
+        """
+        is_near = is_reached if cutoff is None else is_reached & (far <= cutoff)
+        is_near[self.position(source)] = True
+        reached = np.flatnonzero(is_near)
         reached = reached[np.argsort(far[reached], kind="stable")]
         return dict(zip(self.labels(reached), far[reached].tolist(), strict=True))
 

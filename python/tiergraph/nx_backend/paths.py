@@ -17,7 +17,8 @@ def single_source_shortest_path_length(
 ) -> dict[Any, int]:
     """`networkx.single_source_shortest_path_length`: the nearest first."""
     missing = nx.NodeNotFound(f"Source {source} is not in G")
-    return _hops(G, source, cutoff, missing)
+    # NetworkX goes on to the next level while the cutoff is above this one.
+    return _hops(G, source, None if cutoff is None else np.ceil(cutoff), missing)
 
 
 def _hops(
@@ -27,8 +28,7 @@ def _hops(
     if view.count == 0:
         raise missing
     hops = view.graph.bfs(view.id(source, missing))
-    most = np.inf if cutoff is None else cutoff
-    return view.nearest_first(hops, (hops >= 0) & (hops <= most))
+    return view.nearest_first(hops, hops >= 0, source, cutoff)
 
 
 def single_source_dijkstra_path_length(
@@ -43,8 +43,7 @@ def single_source_dijkstra_path_length(
     if view.count == 0 or not view.weighs(weight):
         return _hops(G, source, cutoff, missing)
     far = view.graph.sssp(view.id(source, missing))
-    most = np.inf if cutoff is None else cutoff
-    return view.nearest_first(far, np.isfinite(far) & (far <= most))
+    return view.nearest_first(far, np.isfinite(far), source, cutoff)
 
 
 def single_source_bellman_ford_path_length(

@@ -137,7 +137,12 @@ def hits(
     if view.count == 0:
         return {}, {}
     start = None if nstart is None else view.vector(nstart)
-    how = {"start": start, "weights": view.weighs("weight")}
-    both = _iterated(centrality.hits, view.graph, max_iter, tol, **how)
-    hubs, authorities = (v if normalized else v / np.linalg.norm(v) for v in both)
+    weights = view.weighs("weight")
+    how = {"start": start, "weights": weights}
+    hubs, authorities = _iterated(centrality.hits, view.graph, max_iter, tol, **how)
+    if not authorities.any():
+        raise nx.NetworkXError("hubs and authorities are all zero, as in a graph without edges")
+    if not normalized:
+        authorities = authorities / np.linalg.norm(authorities)
+        hubs = view.graph.propagate(authorities, transpose=True, weights=weights)
     return view.by_label(hubs), view.by_label(authorities)

@@ -138,7 +138,7 @@ def why_not(name: str, graph: Any, given: dict[str, Any]) -> str | None:
     if name in ("clustering", "average_clustering") and given.get("weight") is not None:
         return "tiergraph counts triangles without weights"
     weighted = isinstance(graph, Graph) and graph.weighted
-    if name.endswith("_communities") and given.get("weight", "weight") is None and weighted:
+    if name.endswith("_communities") and given.get("weight", "weight") != "weight" and weighted:
         return "tiergraph counts edges by the weights that a graph has"
     if given.get("max_level") is not None:
         return "tiergraph goes on until no vertex moves"
