@@ -75,7 +75,7 @@ class Names:
         """
         try:
             return dict(zip(names, self.find(names).tolist(), strict=True)) if names else {}
-        except InputError:
+        except (InputError, UnicodeEncodeError):
             if len(names) > FEW:
                 wanted = set(names)
                 return {name: id for id, name in enumerate(self) if name in wanted}

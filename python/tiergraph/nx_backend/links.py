@@ -53,19 +53,24 @@ def _without_ends(
 ) -> NDArray[np.float64]:
     """Jaccard coefficients as NetworkX counts them: a pair's own vertices are not in common.
 
-    They are in both lists of neighbours where they have self-loops. Reads the neighbours of each
-    vertex of a pair.
+    Tiergraph counts one that has a self-loop, and an edge to the other. Reads the neighbours of
+    pairs that have any in common.
     """
     common = graph.similarity(pairs, by="common")
     either = np.rint(np.divide(common, jaccard, out=np.ones_like(common), where=jaccard > 0))
-
-    def leads(u: np.uint64, v: np.uint64) -> bool:
-        return bool((graph.neighbors(int(u)) == v).any())
-
-    has_loop = {v: leads(v, v) for v in np.unique(pairs)}
-    own = [sum(has_loop[w] and (u == v or leads(u, v)) for w in {u, v}) for u, v in pairs]
-    found: NDArray[np.float64] = (common - own) / either
+    for i in np.flatnonzero(common):
+        common[i] -= _ends_in_common(graph, *pairs[i])
+    found: NDArray[np.float64] = common / either
     return found
+
+
+def _ends_in_common(graph: Graph, u: np.uint64, v: np.uint64) -> int:
+    """How many of the two vertices are neighbours of both."""
+    near = graph.neighbors(int(u))
+    if not (near == v).any():
+        return 0
+    own = (graph.neighbors(int(v)) == v).any() if u != v else False
+    return int((near == u).any()) + int(own)
 
 
 def why_not(name: str, graph: Any, given: dict[str, Any]) -> str | None:
