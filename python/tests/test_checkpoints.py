@@ -211,13 +211,76 @@ def test_a_loop_of_ones_own(web, tmp_path):
     assert np.allclose(expected, 2)
     with tg.open(web, checkpoint=tmp_path, checkpoint_every=1) as graph:
         assert graph.fixed_point(step, first, options=options, **(how | {"iterations": 9})) is None
-        assert not list(tmp_path.iterdir()), "it ended"
+        assert len(list(tmp_path.iterdir())) == 1, "it has no result yet"
+        assert (graph.last_run["converged"], graph.last_run["iterations"]) == (False, 9)
         for name in ("../up", "", "a/b", 3):
             with pytest.raises(tg.InputError, match="name"):
                 graph.fixed_point(step, first, options=options, **(how | {"name": name}))
+    with tg.open(web, checkpoint=tmp_path, checkpoint_every=1, resume=True) as graph:
         assert np.array_equal(graph.fixed_point(step, first, options=options, **how), expected)
-        assert graph.last_run["checkpoints_written"] > 9
+        said = graph.last_run
+        assert said["checkpoints_written"] > 9
+        assert (said["resumed_after"], said["converged"]) == (9, True)
+        assert said["iterations"] == said["checkpoints_written"] + 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_loop_says_what_all_of_its_runs_took(web, tmp_path):
+    """Of which the first reads the graph, and the others find it in memory."""
+    runs = []
+
+    def step(values: Any) -> Any:
+        for _ in range(2):
+            values = graph.propagate(values / 100)
+            runs.append(graph.last_run)
+        return values + 1
+
+    how: dict[str, Any] = {"iterations": 50, "tolerance": 1e-9, "name": "twice", "options": {}}
+    with tg.open(web, checkpoint=tmp_path, checkpoint_every=2) as graph:
+        graph.fixed_point(step, np.zeros(3060), **how)
+        said = graph.last_run
+    iterations = said["iterations"]
+    assert 2 * iterations == len(runs) > 4
+    assert (said["algorithm"], said["converged"]) == ("twice", True)
+    assert said["checkpoints_written"] == (iterations - 1) // 2
+    assert "checkpoint_why" in runs[-1]
+    assert "checkpoint_why" not in said
+    for counted in ("bytes_read", "compute_seconds", "wait_seconds", "passes"):
+        assert said[counted] == pytest.approx(sum(run[counted] for run in runs))
+    assert said["bytes_read"] > runs[-1]["bytes_read"] == 0
+    assert said["seconds"] > sum(run["seconds"] for run in runs)
+    assert sum(entry["bytes_read"] for entry in said["details"]) == said["bytes_read"]
+    changes = [entry["measure"] for entry in said["details"]]
+    assert len(changes) == iterations
+    assert changes[-1] < 1e-9 <= changes[-2]
+
+
+def test_a_long_loop_lists_its_first_iterations(web):
+    with tg.open(web) as graph:
+        how: dict[str, Any] = {"iterations": 1200, "tolerance": 1e-9, "name": "up", "options": {}}
+        assert graph.fixed_point(lambda values: values + 1, np.zeros(3060), **how) is None
+        details = graph.last_run["details"]
+        assert (len(details), details[-1]["iterations"]) == (1000, 201)
+        for first in (np.zeros(3), "abc", np.full(3060, np.nan)):
+            with pytest.raises(tg.InputError, match="cannot use `first`"):
+                graph.fixed_point(np.sqrt, first, **how)
+
+
+def test_a_ceiling_is_measured_around_a_loop(web, monkeypatch):
+    measured = []
+    with tg.open(web) as graph:
+        monkeypatch.setattr(tg.graph, "CEILING_SECONDS", 0.01)
+        plain = tg.Graph._measuring_ceiling
+        monkeypatch.setattr(
+            tg.Graph,
+            "_measuring_ceiling",
+            lambda self: measured.append(self.ceiling) or plain(self),
+        )
+        graph.ceiling = True
+        centrality.katz(graph, alpha=1e-4)
+        assert graph.last_run["read_ceiling"] > 0
+        assert measured == [True] + [False] * graph.last_run["iterations"]
+        assert graph.ceiling
 
 
 def test_a_process_that_is_killed(web, tmp_path):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native, results
 from .algorithms import Algorithms, options_json
 from .arguments import checks
-from .arguments.arrays import to_numbers
+from .arguments.arrays import to_numbers, to_values
 from .arguments.calls import checked, checked_class
-from .arguments.checks import arguments, choice, count, number, truth, whole
+from .arguments.checks import MisfitError, arguments, choice, count, number, truth, whole
 from .attached.features import Arrays, Features
 from .attached.names import Names
 from .attached.nodes import ELSEWHERE, elsewhere, find, nodes_of
@@ -26,7 +26,8 @@ from .errors import InputError
 from .export import export, inside, to_networkx, to_scipy
 from .handles import without
 from .opening import Opening, Transfers
-from .tensors import is_on_gpu, propagate_tensor
+from .passes.loops import Loop
+from .passes.tensors import is_on_gpu, propagate_tensor
 
 if TYPE_CHECKING:
     import torch
@@ -45,6 +46,13 @@ WEIGHED = {"adamic_adar": "logarithm", "resource_allocation": "arcs"}
 
 CEILING_SECONDS = 1.0
 """How long each of the two bare-read measurements around a run lasts."""
+
+
+def opened(value: Any) -> Graph:
+    """A graph that was opened, as functions outside `Graph` take it."""
+    if not isinstance(value, Graph):
+        raise MisfitError("an opened graph, which `tiergraph.open` gives")
+    return value
 
 
 @checked
@@ -179,6 +187,7 @@ class Graph(Algorithms):
         self._opening = opening
         self.path = opening.path
         self.last_run: dict[str, Any] = {}
+        self._loop: Loop | None = None
         self.ceiling = False
         """Measure, around each run, what the graph's files give when only read: `read_ceiling`."""
         # What cannot be opened is told at once.
@@ -644,11 +653,11 @@ class Graph(Algorithms):
         if "checkpoint" in self.last_run:
             Path(self.last_run["checkpoint"]).unlink(missing_ok=True)
 
-    @arguments(iterations=whole(), name=checks.word, options=checks.by_name)
+    @arguments(step=checks.called, name=checks.word, options=checks.by_name)
     def fixed_point(
         self,
         step: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-        first: NDArray[np.float64],
+        first: ArrayLike,
         *,
         iterations: int,
         tolerance: float,
@@ -657,28 +666,26 @@ class Graph(Algorithms):
     ) -> NDArray[np.float64] | None:
         """Where `step` leads from `first`, once it changes all values together by less.
 
-        Values are float64 of shape (|V|,). None where `iterations` are not enough. The loop leaves
-        checkpoints as algorithms do, under `name` and `options`, which tell it from others: JSON's
-        values, and those of NumPy.
+        Values are finite float64 of shape (|V|,). None where `iterations` are not enough;
+        `last_run` says how much each changed them (`measure` of its `details`), and what all runs
+        in the steps read and took. The loop leaves checkpoints as algorithms do, under `name` and
+        `options`, which tell it from others: JSON's values, and those of NumPy. One that ends
+        without a result leaves its last one, from which it goes on with more `iterations`.
         """
-        kept = None
-        if self._opening.checkpoint is not None:
-            told = options | {"iterations": iterations, "tolerance": tolerance}
-            given = json.dumps({key: _digest(value) for key, value in told.items()}, sort_keys=True)
-            kept = self._opened.loop_checkpoints(f"loop-{name}", given)
-        done, values = (kept and kept.take()) or (0, first)
-        is_reached = False
-        for _ in range(done, iterations):
-            before, values = values, step(values)
-            is_reached = bool(np.abs(values - before).sum() < tolerance)
-            if is_reached:
-                break
-            if kept is not None:
-                kept.keep(np.ascontiguousarray(values, np.float64))
-        if kept is not None:
-            self.last_run |= json.loads(kept.report())
+        start = to_values(first, "first", self.vertices)
+        outer, loop = self._loop, Loop(self._opening, name)
+        with self._measuring_ceiling():
+            self._loop = loop
+            try:
+                values = loop.run(step, start, iterations, tolerance, options)
+            finally:
+                self._loop = outer
+            self._note(loop.report())
+        if not loop.is_reached:
+            return None
+        if not self._opening.for_run:
             self.drop_checkpoint()
-        return values if is_reached else None
+        return values
 
     def _by_name(
         self,
@@ -693,26 +700,39 @@ class Graph(Algorithms):
         return self._run(lambda: self._opened.algorithm(name, given, _path(trace), progress))
 
     def _run(self, call: Callable[[], tuple[Result, str]]) -> Result:
-        before = self._opened.measure_ceiling(CEILING_SECONDS) if self.ceiling else None
-        result, stats = call()
-        said: dict[str, Any] = json.loads(stats)
-        # An algorithm says it itself where it ran elsewhere.
-        why = said.pop("device_why", self.device_why)
-        run = {"graph": self.path} | said
-        self.last_run = run | {"device_why": why, "peak_rss_bytes": _native.peak_rss_bytes()}
+        with self._measuring_ceiling():
+            result, stats = call()
+            said: dict[str, Any] = json.loads(stats)
+            # An algorithm says it itself where it ran elsewhere.
+            why = said.pop("device_why", self.device_why)
+            self._note({"graph": self.path} | said | {"device_why": why})
         if not self._opening.for_run:
             self.drop_checkpoint()
-        if before is not None:
-            after = self._opened.measure_ceiling(CEILING_SECONDS)
-            self.last_run["read_ceiling"] = (before + after) / 2
         return result
 
+    def _note(self, report: dict[str, Any]) -> None:
+        """Has `last_run` say what a run said, and the loop that it is a step of, if any, add it."""
+        self.last_run = report | {"peak_rss_bytes": _native.peak_rss_bytes()}
+        if self._loop is not None:
+            self._loop.add(self.last_run)
 
-def _digest(value: Any) -> Any:
-    """What tells a value from others, as JSON has it: itself, or the checksum of an array."""
-    if isinstance(value, np.ndarray):
-        return sha256(value.tobytes()).hexdigest()
-    return value.item() if isinstance(value, np.generic) else value
+    @contextmanager
+    def _measuring_ceiling(self) -> Iterator[None]:
+        """Where `ceiling` is set, bare reads around a run, not around the runs that it is made of.
+
+        A run that fails has none after it.
+        """
+        if not self.ceiling:
+            yield
+            return
+        before = self._opened.measure_ceiling(CEILING_SECONDS)
+        self.ceiling = False
+        try:
+            yield
+        finally:
+            self.ceiling = True
+        after = self._opened.measure_ceiling(CEILING_SECONDS)
+        self.last_run["read_ceiling"] = (before + after) / 2
 
 
 def _path(path: PathLike | None) -> str | None:

@@ -78,6 +78,22 @@ def to_numbers(given: Any, name: str) -> NDArray[Any]:
     return array
 
 
+def to_values(given: Any, name: str, count: int) -> NDArray[np.float64]:
+    """Finite numbers, one a vertex, as float64 of shape (`count`,)."""
+    array = to_numbers(given, name)
+    if array.shape != (count,):
+        raise InputError.of(
+            "use", name, expected=f"one number a vertex, shape ({count},)", got=f"{array.shape}"
+        )
+    finite = np.isfinite(array)
+    if not finite.all():
+        at = int(np.argmin(finite))
+        raise InputError.of(
+            "use", name, expected="finite numbers", got=f"{array[at]} at position {at}"
+        )
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
 def to_weights(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     """A one-dimensional array of edge weights as contiguous float64."""
     if array.ndim != 1 or array.dtype.kind not in "fiu":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from . import pyg
-from .errors import InputError
-from .opening import Opening
+from .. import pyg
+from ..errors import InputError
+from ..opening import Opening
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from . import _native
+    from .. import _native
 
 How: TypeAlias = "tuple[str, bool, bool, str | None, _native.Progress | None]"
 """What `_native.Graph.propagate` is told beside the values."""
