@@ -8,6 +8,7 @@
 [0, 1, 1, -1, -1, -1]
 """
 
+from . import centrality, measures
 from ._native import __version__
 from .attached.edges import add_edge_values
 from .attached.features import add_features, checksum_features
@@ -75,12 +76,14 @@ __all__ = [
     "add_features",
     "build",
     "build_hetero",
+    "centrality",
     "checksum_features",
     "components",
     "cuda_devices",
     "doctor",
     "generate",
     "measure_job",
+    "measures",
     "nvme_drives",
     "open",
     "open_hetero",

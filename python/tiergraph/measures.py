@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from .arguments.calls import checked
 from .arguments.checks import arguments, choice, count, number, vertex
 from .errors import InputError
-from .graph import Graph
+from .graph import Graph, opened
 
 Ranked = list[tuple[int, float]]
 """Ids and values, the largest first."""
 
 
 @checked
-@arguments(graph=None, vertex=vertex, by=choice("jaccard", "overlap", "common"), top=count)
+@arguments(graph=opened, vertex=vertex, by=choice("jaccard", "overlap", "common"), top=count)
 def similar(
     graph: Graph,
     vertex: int | str,
@@ -55,7 +55,7 @@ def similar(
 
 
 @checked
-@arguments(graph=None, restart=number(0, 1, open_below=True), top=count)
+@arguments(graph=opened, restart=number(0, 1, open_below=True), top=count)
 def random_walk_with_restart(
     graph: Graph,
     source: int | str,
@@ -82,7 +82,7 @@ def random_walk_with_restart(
 
 
 @checked
-@arguments(graph=None)
+@arguments(graph=opened)
 def degree_assortativity(graph: Graph) -> float:
     """The correlation of the degrees at both ends of an edge, from -1 to 1 (Newman, 2003).
 
@@ -109,7 +109,7 @@ def _pulled(graph: Graph) -> NDArray[np.float64]:
 
 
 @checked
-@arguments(graph=None)
+@arguments(graph=opened)
 def degree_statistics(graph: Graph) -> dict[str, Any]:
     """Sums over degrees: mean, deviation, largest, isolated vertices, and `gini`, for each side.
 

@@ -29,10 +29,9 @@ def pagerank(
     if view.count == 0:
         return {}
     distributions = (personalization, nstart, dangling)
-    if max_iter < 1:
-        raise nx.PowerIterationFailedConvergence(max_iter)
     least = tol * view.count
-    if all(d is None for d in distributions) and not view.weighs(weight) and least >= PLAIN:
+    is_plain = all(d is None for d in distributions) and not view.weighs(weight)
+    if max_iter > 0 and is_plain and least >= PLAIN:
         ranks = view.graph.pagerank(damping=alpha, iterations=max_iter, tolerance=least)
         if not view.graph.last_run["converged"]:
             raise nx.PowerIterationFailedConvergence(max_iter)
@@ -70,6 +69,8 @@ def _distribution(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _iterated(measure: Any, graph: Graph, iterations: int, tolerance: float, **how: Any) -> Any:
     """What a measure gives, or NetworkX's error where its iterations do not do."""
+    if iterations < 1:
+        raise nx.PowerIterationFailedConvergence(iterations)
     try:
         return measure(graph, iterations=iterations, tolerance=tolerance, **how)
     except centrality.NotConvergedError:
