@@ -419,3 +419,16 @@ def test_times_are_taken(web, tmp_path):
 def test_resume_needs_a_folder(web):
     with pytest.raises(tg.InputError, match="checkpoint"):
         tg.open(web, resume=True)
+
+
+def test_how_often_needs_a_folder(web):
+    with pytest.raises(tg.InputError) as refused:
+        tg.open(web, checkpoint_every=5)
+    assert (
+        str(refused.value)
+        == 'cannot use `checkpoint_every=5`: expected `checkpoint="DIR"`, got none'
+    )
+    command = [sys.executable, "-m", "tiergraph", "kcore", str(web), "--checkpoint-every", "5"]
+    said = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert said.returncode != 0
+    assert "cannot use `--checkpoint-every 5`: expected `--checkpoint DIR`, got none" in said.stderr

@@ -45,6 +45,22 @@ def test_unknown_transfers_are_refused(six):
         tg.open(six.path, transfers="maybe")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("device_memory", "1GiB"), ("transfers", "sync"), ("device_residency", False)],
+)
+def test_options_of_gpus_are_refused_on_the_cpu(six, name, value):
+    with pytest.raises(tg.InputError, match='a GPU to run on, got `device="cpu"`') as refused:
+        tg.open(six.path, **{name: value})
+    assert str(refused.value).startswith(f"cannot use `{name}=")
+
+
+@without_gpu
+def test_options_of_gpus_wait_for_one(six):
+    with tg.open(six.path, device="auto", device_memory="1GiB") as graph:
+        np.testing.assert_array_equal(graph.wcc(), six.wcc())
+
+
 def test_a_modelled_drive_is_refused_where_nothing_holds_reads_back(six):
     with pytest.raises(tg.InputError, match="nothing holds back what cuFile reads"):
         tg.open(six.path, device="cuda", transfers="direct", modelled_bandwidth="1MiB")

@@ -25,7 +25,7 @@ from .attached.nodes import ELSEWHERE, elsewhere, find, nodes_of
 from .errors import InputError
 from .export import export, inside, to_networkx, to_scipy
 from .handles import without
-from .opening import Opening, Transfers
+from .opening import CHECKPOINT_EVERY, Opening, Transfers
 from .passes.loops import Loop
 from .passes.tensors import is_on_gpu, propagate_tensor
 
@@ -69,7 +69,7 @@ def open(
     checksums: bool = True,
     modelled_bandwidth: int | str | None = None,
     checkpoint: PathLike | None = None,
-    checkpoint_every: int | str = "5min",
+    checkpoint_every: int | str = CHECKPOINT_EVERY,
     resume: bool = False,
 ) -> Graph:
     """Opens the graph directory `path`, which `build` or `generate` wrote.
@@ -92,8 +92,8 @@ def open(
     the `Graph` any more. The other blocks stream in while it computes, or one after the other with
     `transfers="sync"`, or without passing through this process's memory with `transfers="direct"`
     (cuFile, GPUDirect Storage: `io_engine_why` in `last_run` says whether the machine has a direct
-    way). `checksums=False` takes the blocks that passes read as they come: a damaged one then gives
-    wrong results, or ends the run.
+    way). These three are refused with `device="cpu"`. `checksums=False` takes the blocks that
+    passes read as they come: a damaged one then gives wrong results, or ends the run.
     `modelled_bandwidth` (bytes a second) holds reading back to that of a drive that is not there:
     figures of such a run are a model's, and its `io_engine` says `modelled`.
 
@@ -144,7 +144,7 @@ def open_for_run(
     device_memory: int | str | None = None,
     transfers: Transfers = "async",
     checkpoint: PathLike | None = None,
-    checkpoint_every: int | str = "5min",
+    checkpoint_every: int | str = CHECKPOINT_EVERY,
     resume: bool = False,
 ) -> Graph:
     """As `open`, for one run: where `memory` is too small, that run is refused, and not this.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from . import _native
+from .arguments import words
 from .arguments.checks import interval
 from .arguments.sizes import to_bytes
 from .devices import options, resolve
@@ -15,6 +16,9 @@ from .errors import InputError
 from .handles import Handle
 
 Transfers: TypeAlias = Literal["async", "sync", "direct"]
+
+CHECKPOINT_EVERY = "5min"
+"""How often runs leave checkpoints, unless they are told."""
 
 IDENTITY = ("vertices", "edges", "arcs", "directed", "weights", "codec", "order", "source")
 """What stays the same of a graph whatever is added to it."""
@@ -36,7 +40,7 @@ class Opening:
     modelled_bandwidth: int | str | None = None
     checkpoint: str | None = None
     """The folder of the checkpoints of runs; None: runs leave none."""
-    checkpoint_every: int | str = "5min"
+    checkpoint_every: int | str = CHECKPOINT_EVERY
     """From one to the next: iterations, or a time."""
     resume: bool = False
     """Whether runs go on from the checkpoints that are there."""
@@ -50,6 +54,19 @@ class Opening:
     def __post_init__(self) -> None:
         if self.resume and self.checkpoint is None:
             raise InputError.of("resume", expected="`--checkpoint DIR`", got="none")
+        if self.checkpoint_every != CHECKPOINT_EVERY and self.checkpoint is None:
+            every = words.named("checkpoint_every", self.checkpoint_every)
+            raise InputError.of("use", every, expected="`--checkpoint DIR`", got="none")
+        of_gpus = {"device_memory": None, "device_residency": True, "transfers": "async"}
+        for name, usual in of_gpus.items():
+            if self.device == "cpu" and getattr(self, name) != usual:
+                raise InputError.of(
+                    "use",
+                    words.named(name, getattr(self, name)),
+                    expected="a GPU to run on",
+                    got="`--device cpu`",
+                    hint="give `--device cuda`, or `--device auto`, which takes a GPU if any",
+                )
         self._handle = Handle("graph", self.path)
 
     @property

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .. import _native, report, results
 from .. import graph as tg
 from ..handles import without
+from ..opening import CHECKPOINT_EVERY
 from ..units import readable
 from .flags import with_flags_of
 from .histogram import print_histogram
@@ -60,7 +61,7 @@ class Run:
         trace: Trace = None,
         page: Report = None,
         checkpoint: Checkpoint = None,
-        checkpoint_every: CheckpointEvery = "5min",
+        checkpoint_every: CheckpointEvery = CHECKPOINT_EVERY,
         resume: Resume = False,
         output: Output = None,
         as_json: Json = False,
