@@ -95,6 +95,18 @@ def test_values_are_those_of_ids(graph):
     assert graph.cdlp(iterations=1)[-1] == 80
 
 
+def test_those_with_commands_of_their_own_run_by_name_too(graph):
+    start = int(graph.ids[0])
+    for name, options in {"pagerank": {}, "wcc": {}, "bfs": {"source": start}}.items():
+        values = getattr(graph, name)(**options)
+        np.testing.assert_array_equal(graph.run(name, **options), values)
+        assert graph.last_run["algorithm"] == name
+    lengths = graph.run("sssp", source=start)
+    np.testing.assert_array_equal(lengths, graph.sssp(start))
+    with pytest.raises(tg.InputError, match=r"expected one of `betweenness`, `bfs`, .*`wcc`"):
+        graph.run("close")
+
+
 def test_betweenness_of_sources_and_of_a_sample(graph):
     exact = graph.betweenness()
     at = graph.ids.tolist().index(60)

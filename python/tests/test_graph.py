@@ -106,6 +106,14 @@ def test_personalised_pagerank_stays_where_its_sources_reach(six):
     assert ranks[4] > ranks[5] > 0
 
 
+def test_vertices_of_a_set_are_taken(six):
+    listed = six.pagerank(sources=[10, 70])
+    for given in ({70, 10}, frozenset([10, 70])):
+        np.testing.assert_array_equal(six.pagerank(sources=given), listed)
+    walks = [next(six.random_walks(starts, length=2)) for starts in ({70, 10}, [10, 70])]
+    np.testing.assert_array_equal(*walks)
+
+
 def test_components_are_named_by_their_smallest_id(six):
     assert six.wcc().tolist() == [10, 10, 10, 10, 70, 70]
 

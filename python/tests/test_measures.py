@@ -71,7 +71,8 @@ def test_pairs_are_compared_by_the_definition(both, tmp_path):
     for by in ("common", "jaccard", "overlap", "adamic_adar", "resource_allocation"):
         expected = [value(by, u, v) for u, v in drawn.tolist()]
         np.testing.assert_allclose(graph.similarity(drawn, by=by), expected)
-    assert graph.similarity(np.empty((0, 2), np.uint64)).shape == (0,)
+    for none in (np.empty((0, 2), np.uint64), np.zeros((0, 2)), [], np.array([])):
+        assert graph.similarity(none).shape == (0,)
     with pytest.raises(tg.InputError, match=r"expected pairs of vertex ids, of shape \(p, 2\)"):
         graph.similarity(drawn.ravel())
     with pytest.raises(tg.InputError, match=r"cannot find vertex `3`"):

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Method = TypeVar("Method", bound=Callable[..., Any])
 Shown = Literal["largest", "groups"]
 
+OTHERS = ("bfs", "pagerank", "sssp", "wcc")
+"""Methods of `Graph` that run by name, too, and have commands written for them."""
+
 COMMON = ("trace", "progress")
 """What every algorithm takes beside its options."""
 
@@ -65,10 +68,12 @@ class Algorithms:
     def run(self, name: str, **options: Any) -> NDArray[Any]:
         """Runs an algorithm by its name: `graph.run("cdlp", iterations=5)` is `graph.cdlp(...)`.
 
-        Raises `InputError` for a name that is none of `tiergraph.algorithms.REGISTERED`.
+        Raises `InputError` for a name that is none of `tiergraph.algorithms.REGISTERED`, `bfs`,
+        `pagerank`, `sssp` and `wcc`.
         """
-        if name not in REGISTERED:
-            names = ", ".join(f"`{known}`" for known in sorted(REGISTERED))
+        known = sorted([*REGISTERED, *OTHERS])
+        if name not in known:
+            names = ", ".join(f"`{one}`" for one in known)
             raise InputError.of("run algorithm", name, expected=f"one of {names}")
         values: NDArray[Any] = getattr(self, name)(**options)
         return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.floating[Any]]
 PathLike = str | os.PathLike[str]
-Vertices: TypeAlias = Sequence[int] | Sequence[str] | NDArray[np.integer[Any]]
-"""Vertices by their ids, or by their names where a graph has names."""
+Vertices: TypeAlias = Sequence[int] | Sequence[str] | Set[int] | Set[str] | NDArray[np.integer[Any]]
+"""Vertices by their ids, or by their names where a graph has names; those of a set ascend."""
 Result = TypeVar("Result")
 
 CACHED = ("_info", "ids", "features", "labels", "splits")
@@ -494,13 +494,13 @@ class Graph(Algorithms):
     ) -> NDArray[np.float64]:
         """How similar two vertices are by their neighbours, for each of `pairs`: float64, (p,).
 
-        `pairs` are ids, or names, of shape (p, 2). By the different neighbours that edges of both
-        lead to: `common` counts them; `jaccard` divides by those that either has (Jaccard, 1901),
-        `overlap` by those of the vertex that has fewer, 0 where there are none; `adamic_adar` adds
-        1 / ln d for each, and `resource_allocation` 1 / d, where d edges lead to it (Adamic and
-        Adar, 2003; Zhou, Lü and Zhang, 2009). In any memory: where not all lists of neighbours fit,
-        part by part. 84 bytes a pair are held beside what is returned. On a GPU where the lists fit
-        it: counts are the same, sums but for their last bits.
+        `pairs` are ids, or names, of shape (p, 2), or `[]`. By the different neighbours that edges
+        of both lead to: `common` counts them; `jaccard` divides by those that either has (Jaccard,
+        1901), `overlap` by those of the vertex that has fewer, 0 where there are none;
+        `adamic_adar` adds 1 / ln d for each, and `resource_allocation` 1 / d, where d edges lead to
+        it (Adamic and Adar, 2003; Zhou, Lü and Zhang, 2009). In any memory: where not all lists of
+        neighbours fit, part by part. 84 bytes a pair are held beside what is returned. On a GPU
+        where the lists fit it: counts are the same, sums but for their last bits.
         """
         how = (self._vertices(pairs), WEIGHED.get(by, "alike"), progress)
         sums, neighbors = self._run(partial(self._opened.in_common, *how))

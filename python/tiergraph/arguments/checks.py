@@ -193,17 +193,28 @@ def vertex(value: Any) -> int | str:
 
 
 def vertices(values: Any) -> NDArray[np.uint64] | list[str]:
-    """An array of vertex ids, at least one, or a list of names."""
-    listed = isinstance(values, list | tuple) or getattr(values, "dtype", None) is not None
-    if listed and len(values) and all(isinstance(value, str) for value in values):
-        return [str(value) for value in values]
+    """An array of vertex ids, at least one, or a list of names; those of a set ascend."""
+    expected = "a list, set or array of vertex ids"
     try:
+        values = sorted(values) if isinstance(values, set | frozenset) else values
+        if _are_names(values):
+            return [str(value) for value in values]
         ids = as_array(values)
+    except InputError:
+        raise
     except (ValueError, TypeError):
-        raise MisfitError("a list or array of vertex ids") from None
+        raise MisfitError(expected) from None
+    if ids.ndim != 1:
+        raise MisfitError(expected)
     if not ids.size:
         raise MisfitError("one vertex id or more")
     return to_ids(ids, "the vertex ids")
+
+
+def _are_names(values: Any) -> bool:
+    """Whether values are a list or array of text, and not empty."""
+    listed = isinstance(values, list | tuple) or getattr(values, "dtype", None) is not None
+    return listed and len(values) > 0 and all(isinstance(value, str) for value in values)
 
 
 def pairs(values: Any) -> NDArray[np.uint64] | list[str]:
@@ -213,6 +224,8 @@ def pairs(values: Any) -> NDArray[np.uint64] | list[str]:
         ends = as_array(values)
     except (ValueError, TypeError):
         raise MisfitError(shape) from None
+    if ends.shape == (0,):
+        ends = ends.reshape(0, 2)
     if ends.ndim != 2 or ends.shape[1] != 2:
         raise MisfitError(shape)
     if ends.dtype.kind in "UT":
