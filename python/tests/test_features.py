@@ -289,6 +289,51 @@ def test_data_of_pyg_is_a_whole_dataset(ring, x, tmp_path):
     assert graph.splits["val"].sum() == 9
 
 
+def test_data_of_pyg_says_what_is_left_out(ring, x, tmp_path):
+    time = np.arange(N) * 3
+    data = SimpleNamespace(edge_index=np.stack(ring), x=x, num_nodes=N, time=time, pos=x, z=time)
+    with pytest.warns(tg.InputWarning, match="`pos`, `z` of `Data`: left out"):
+        [note] = tg.build(data, tmp_path / "g.tg", memory=MEMORY)["notes"]
+    assert note.startswith("`pos`, `z` of `Data`")
+    graph = tg.open(tmp_path / "g.tg", memory=MEMORY)
+    assert graph.info()["node_times"] == ["time"]
+    np.testing.assert_array_equal(graph.labels["time"], time)
+    data = SimpleNamespace(edge_index=np.stack(ring), num_nodes=N, time=time)
+    with pytest.warns(tg.InputWarning, match="times of nodes are left out"):
+        tg.build(data, tmp_path / "g.tg", dedup=True, overwrite=True)
+
+
+def test_integers_that_float32_does_not_hold_are_told(ring, x, tmp_path):
+    exact, inexact = np.full((N, 1), 1 << 24), np.full((N, 1), (1 << 24) + 1)
+    given = {"edge_index": np.stack(ring), "num_nodes": N}
+    told = "16777217 becomes 16777216"
+    with pytest.warns(tg.InputWarning, match=told):
+        notes = tg.build(SimpleNamespace(**given, x=inexact), tmp_path / "g.tg")["notes"]
+    assert len(notes) == 1
+    assert told in notes[0]
+    with pytest.warns(tg.InputWarning, match=told):
+        tg.build(ring, tmp_path / "g.tg", features=inexact, overwrite=True)
+    tg.build(ring, tmp_path / "g.tg", features=exact, overwrite=True)
+
+
+def test_tensors_of_any_kind_are_stored_or_named(ring, x, tmp_path):
+    torch = pytest.importorskip("torch")
+    given = {"edge_index": torch.from_numpy(np.stack(ring)), "num_nodes": N}
+    rows = torch.from_numpy(x)
+    for tensor in (rows.clone().requires_grad_(), rows.bfloat16(), torch.nn.Parameter(rows)):
+        tg.build(SimpleNamespace(**given, x=tensor), tmp_path / "g.tg", overwrite=True)
+        found = tg.open(tmp_path / "g.tg", memory=MEMORY).features["x"].read(np.arange(N))
+        np.testing.assert_array_equal(found, tensor.detach().float().numpy())
+        tg.build(ring, tmp_path / "g.tg", features=tensor, overwrite=True)
+    for name in ("x", "y", "train_mask"):
+        data = SimpleNamespace(**given, **{name: rows.to_sparse()})
+        with pytest.raises(tg.InputError, match=f"`data.{name}`: expected a dense tensor"):
+            tg.build(data, tmp_path / "g.tg", overwrite=True)
+    for option in ("features", "labels", "edge_features"):
+        with pytest.raises(tg.InputError, match="expected a dense tensor"):
+            tg.build(ring, tmp_path / "g.tg", **{option: rows.to_sparse()}, overwrite=True)
+
+
 def write_ogb(folder: Path, ring, x, *, arrays: bool):
     """The ring in OGB's layout: text, or arrays and an archive."""
     (folder / "raw").mkdir(parents=True)

@@ -253,6 +253,22 @@ def test_pygs_data_gives_the_graph_of_its_arrays(path, edges, x, tmp_path):
     same(next(iter(loader(path, numbers))), next(iter(loader(path))))
 
 
+def test_pygs_data_says_what_is_left_out(tmp_path):
+    data = HeteroData()
+    data["a"].num_nodes, data["a"].pos = 2, torch.zeros(2, 3)
+    data["a", "to", "a"].edge_index = torch.tensor([[0], [1]])
+    data["a", "to", "a"].name = ["one"]
+    data.version = 3
+    with pytest.warns(tg.InputWarning) as told:
+        notes = tg.build_hetero(tmp_path / "d.tg", data)["notes"]
+    assert [note.partition(":")[0] for note in notes] == [
+        "`version` of `HeteroData`",
+        "`pos` of `a`",
+        "`name` of `a to a`",
+    ]
+    assert [str(one.message) for one in told] == notes
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [

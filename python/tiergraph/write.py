@@ -129,9 +129,10 @@ def build(
       `G.edges()` is;
     - a graph with features, labels, splits and values of edges, which are stored too: PyG's `Data`,
       an `.npz` with `edge_index`, a folder in OGB's or IGB's layout, or GraphBolt's with
-      `metadata.yaml`. `tiergraph.build_hetero` takes those of several types of nodes and edges.
-      Every stored edge is one, whichever way it goes; where OGB adds inverse edges,
-      `undirected=True` makes both ways of each, with its values.
+      `metadata.yaml`; an integer `time` a node of a `Data` becomes `node_times`, and `notes` has
+      the attributes that are not stored. `tiergraph.build_hetero` takes those of several types of
+      nodes and edges. Every stored edge is one, whichever way it goes; where OGB adds inverse
+      edges, `undirected=True` makes both ways of each, with its values.
 
     `columns` names the source, destination and, if there is one, weight column of a table or of a
     text file (by numbers from 1 where it has no header). Without it, the ends are columns that are
@@ -201,6 +202,11 @@ def build(
         features = (dataset.features or None) if features is None else features
         labels = (dataset.labels or None) if labels is None else labels
         splits = (dataset.splits or None) if splits is None else splits
+        if node_times is None and dataset.node_times:
+            node_times = None if dedup else dataset.node_times
+            if dedup:
+                why = "they go with the edges, of which duplicates are removed"
+                unread = [*unread, f"the times of nodes are left out: {why}"]
         edge_values = (dataset.edge_values or None) if edge_values is None else edge_values
         edge_features = (dataset.edge_features or None) if edge_features is None else edge_features
     edges_of = Given.of(source, columns, format, weights, ids)

@@ -33,6 +33,21 @@ def to_ids(array: NDArray[Any], name: str) -> NDArray[np.uint64]:
     return np.ascontiguousarray(array, dtype=np.uint64)
 
 
+def of_tensor(given: Any, name: str) -> Any:
+    """A PyTorch tensor as a NumPy array: without its gradient, and bfloat16 as float32.
+
+    Anything else as it is. Raises `InputError`, with its `name`, for a tensor that is not dense.
+    """
+    if not (hasattr(given, "detach") and hasattr(given, "layout")):
+        return given
+    if str(given.layout) != "torch.strided":
+        hint = f"`{name}.to_dense()` is one; a SciPy sparse matrix is stored without"
+        expected = "a dense tensor"
+        raise InputError.of("use", name, expected=expected, got=given.layout, hint=hint)
+    tensor = given.detach().cpu()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+
+
 def as_array(given: Any) -> NDArray[Any]:
     """What a caller gives for a column, as an array.
 

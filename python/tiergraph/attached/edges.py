@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _native
-from ..arguments.arrays import to_endpoints
+from ..arguments.arrays import of_tensor, to_endpoints
 from ..arguments.calls import checked
 from ..arguments.checks import arguments
 from ..arguments.sizes import to_bytes
@@ -153,6 +153,7 @@ def add_edge_values(
     dataset = datasets.find(source)
     if values is None and features is None and node_times is None and dataset is not None:
         values, features = dataset.edge_values, dataset.edge_features
+        node_times = dataset.node_times
     batches = reader(source, columns, {"format": format}, names)()
     first = next(batches, None)
     weighted = values is None and first is not None and len(first) == 3
@@ -222,7 +223,7 @@ def _chain(first: Batch | None, rest: Iterator[Batch]) -> Iterator[Batch]:
 def _column(name: str, given: ArrayLike | PathLike) -> Array:
     """An array of shape (E,), of floats or integers."""
     path = isinstance(given, str | os.PathLike)
-    array = from_column(Path(given)) if path else np.asarray(given)  # type: ignore[arg-type]
+    array = from_column(Path(given)) if path else np.asarray(of_tensor(given, name))  # type: ignore[arg-type]
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.dtype.kind not in "fiub":

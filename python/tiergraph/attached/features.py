@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _native
-from ..arguments.arrays import to_ids
-from ..arguments.calls import checked, checked_class
+from ..arguments.arrays import of_tensor, to_ids
+from ..arguments.calls import checked, checked_class, warn
 from ..arguments.checks import arguments, text
 from ..arguments.sizes import to_bytes
-from ..errors import InputError
+from ..errors import InputError, InputWarning
 from ..opening import Opening
 from ..sources import datasets, rows
 from ..sources.archives import Member, members
@@ -54,7 +54,11 @@ class Attached:
     labels: Source | None = None
     splits: Source | None = None
     feature_dtype: FeatureType | None = None
-    """`f32`; `f16`, half the bytes, relative error to 2^-11; `int8`, a quarter, a scale a row."""
+    """`f32`; `f16`, half the bytes, relative error to 2^-11; `int8`, a quarter, a scale a row.
+
+    Integers become floats, and an array of shape (N,) is a column; a note says where float32 does
+    not hold the integers of an array.
+    """
     feature_columns: Sequence[str] | None = None
     """Which columns of a table are features: one of lists, or several of numbers."""
     allow_nan: bool = False
@@ -70,7 +74,9 @@ class Attached:
         )
         for name, source in named.items():
             if source is not None:
-                found = _rows(source, self.feature_columns)
+                found = _rows(source, self.feature_columns, name)
+                if found.note is not None and not isinstance(source, rows.Rows):
+                    warn(found.note, InputWarning)
                 described = self._describe("features", name, found.described)
                 text = json.dumps(described | {"rows": found.count})
                 if found.positions is None or isinstance(found.source, str):
@@ -82,7 +88,7 @@ class Attached:
         named = self.labels if isinstance(self.labels, Mapping) else {MAIN_LABELS: self.labels}
         for name, source in named.items():
             if source is not None:
-                yield self._array("labels", name, _labels(source))
+                yield self._array("labels", name, _labels(source, name))
 
     def _splits(self) -> Iterator[_native.Given]:
         if self.splits is not None:
@@ -230,7 +236,7 @@ class Arrays(Mapping[str, Array]):
         return len(self._names)
 
 
-def _rows(source: Source, columns: Sequence[str] | None) -> rows.Rows:
+def _rows(source: Source, columns: Sequence[str] | None, name: str) -> rows.Rows:
     if isinstance(source, rows.Rows):
         return source
     dataset = datasets.find(source)
@@ -240,19 +246,19 @@ def _rows(source: Source, columns: Sequence[str] | None) -> rows.Rows:
         return rows.from_file(Path(source), columns)
     if is_frame(source):
         return rows.from_table(from_frame(source), columns)
-    return rows.from_object(source)
+    return rows.from_object(of_tensor(source, name))
 
 
-def _labels(source: Source) -> str | Array:
+def _labels(source: Source, name: str) -> str | Array:
     dataset = datasets.find(source)
     if dataset is not None and MAIN_LABELS in dataset.labels:
         return dataset.labels[MAIN_LABELS]
-    return _path_or_array(source)
+    return _path_or_array(source, name)
 
 
 def _splits(source: Source) -> dict[str, str | Array]:
     if isinstance(source, Mapping):
-        return {split_name(name): _path_or_array(one) for name, one in source.items()}
+        return {split_name(name): _path_or_array(one, name) for name, one in source.items()}
     dataset = datasets.find(source)
     if dataset is not None and dataset.splits:
         return dict(dataset.splits)
@@ -260,7 +266,7 @@ def _splits(source: Source) -> dict[str, str | Array]:
         path = Path(source)
         if path.suffix == ".npz":
             return {split_name(n): Member(path, n).array() for n in members(path)}
-        return {split_name(path.name.split(".")[0]): _path_or_array(path)}
+        return {split_name(path.name.split(".")[0]): _path_or_array(path, path.name)}
     raise InputError.of(
         "store the splits of",
         type(source).__name__,
@@ -268,12 +274,12 @@ def _splits(source: Source) -> dict[str, str | Array]:
     )
 
 
-def _path_or_array(source: Source) -> str | Array:
+def _path_or_array(source: Source, name: str) -> str | Array:
     """The path of a `.npy` file, or the array that anything else holds."""
     if is_frame(source):
         return narrowed(rows.whole_table(from_frame(source)))
     if not isinstance(source, str | os.PathLike):
-        array = np.asarray(source)
+        array = np.asarray(of_tensor(source, name))
         if array.dtype.kind not in "fiub":
             raise InputError.of("store", "an array", expected="numbers", got=array.dtype)
         return array

@@ -53,8 +53,8 @@ def build_hetero(
     From a folder with a data set on disk: GraphBolt's with `metadata.yaml`, IGBH's with
     `processed/`, OGB's with `raw/` (as of ogbn-mag); what of it is left out is in `notes` of what
     is returned, and `InputWarning`s too. From PyG's `HeteroData` (`x`, `y`, masks and integer
-    `time` of each type of nodes, `edge_index`, `edge_attr` and numbers of each type of edges; other
-    attributes are not stored, and with `dedup` none of edges), or from `nodes` and `edges`:
+    `time` of each type of nodes, `edge_index`, `edge_attr` and numbers of each type of edges; with
+    `dedup`, none of edges and no times; `notes` has other attributes), or from `nodes` and `edges`:
 
     - `nodes` has a dictionary for each type: `vertices`, its number of nodes (without it, the rows
       of its features or labels), and `features`, `labels`, `splits`, `node_times`,

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments.arrays import of_tensor
 from ..attached.features import Attached
 from ..errors import InputError
 from ..sources import datasets
-from ..sources.dataset import split_name
-from ..sources.pyg import is_split, of_edges
+from ..sources.dataset import left_out, split_name
+from ..sources.pyg import EDGE_INDEX, NAMES, TIME, is_split, of_edges, times_of
 from ..sources.reading import mapped
 from ..sources.tables import TABLE_SUFFIXES, open_table
 from .graph import EdgeType
@@ -23,10 +24,6 @@ from .graph import EdgeType
 Array = NDArray[Any]
 
 NODE_KEYS = ("vertices", *(field.name for field in fields(Attached)), "node_times")
-
-TIME = "time"
-"""What PyG calls the times of nodes."""
-
 
 Types = tuple[dict[str, dict[str, Any]], dict[EdgeType, Any], list[str]]
 """What `build_hetero` takes as `nodes` and `edges`, and what is said of the source."""
@@ -36,7 +33,7 @@ def of_source(data: Any, *, without_values: bool) -> Types:
     """The types of a folder or of PyG's `HeteroData`; `without_values` of edges, times of nodes."""
     dataset = datasets.find_typed(data)
     if dataset is None:
-        return *_of_data(data, without_values=without_values), []
+        return _of_data(data, without_values=without_values)
     nodes = {
         name: {
             "vertices": of.vertices,
@@ -56,9 +53,7 @@ def of_source(data: Any, *, without_values: bool) -> Types:
     return nodes, edges, dataset.notes
 
 
-def _of_data(
-    data: Any, *, without_values: bool
-) -> tuple[dict[str, dict[str, Any]], dict[EdgeType, Any]]:
+def _of_data(data: Any, *, without_values: bool) -> Types:
     if not hasattr(data, "node_types") or not hasattr(data, "edge_types"):
         raise InputError.of(
             "build from",
@@ -67,36 +62,40 @@ def _of_data(
             "and `edges`",
             hint="`tiergraph.build` takes `Data`",
         )
-    nodes, edges = {}, {}
+    nodes: dict[str, dict[str, Any]] = {}
+    edges: dict[EdgeType, Any] = {}
+    notes = left_out(data.stores[0].keys(), "`HeteroData`") if hasattr(data, "stores") else []
     timed = any(TIME in data[edge_type] for edge_type in data.edge_types)
     for name in data.node_types:
         store = data[name]
-        times = None if timed or without_values else _times(store)
-        masks = {split_name(n): np.asarray(store[n]) for n in list(store.keys()) if is_split(n)}
+        names = list(store.keys())
+        times = {} if timed else times_of(store, names)
+        masks = {n: np.asarray(of_tensor(store[n], n)) for n in names if is_split(n)}
+        notes += left_out([n for n in names if n not in {*NAMES, *times, *masks}], f"`{name}`")
         nodes[name] = {
             "vertices": store.num_nodes,
             "features": store.get("x"),
             "labels": store.get("y"),
-            "splits": masks or None,
-            "node_times": times,
+            "splits": {split_name(n): mask for n, mask in masks.items()} or None,
+            "node_times": None if without_values else times or None,
         }
     for edge_type in data.edge_types:
-        if "edge_index" not in data[edge_type]:
+        if EDGE_INDEX not in data[edge_type]:
             raise InputError.of(
                 "build the edges", " ".join(edge_type), expected="`edge_index`", got="none"
             )
         store = data[edge_type]
+        names = list(store.keys())
+        values, features = of_edges(store, names)
+        notes += left_out(
+            [n for n in names if n not in {EDGE_INDEX, *values, *features}],
+            f"`{' '.join(edge_type)}`",
+        )
         edges[edge_type] = {"edges": store.edge_index}
         if not without_values:
-            values, features = of_edges(store, list(store.keys()))
+            notes += [rows.note for rows in features.values() if rows.note]
             edges[edge_type] |= {"edge_values": values, "edge_features": features}
-    return nodes, edges
-
-
-def _times(store: Any) -> dict[str, Array] | None:
-    """The nodes' times, if a type of nodes has some."""
-    times = np.asarray(store[TIME]) if TIME in store else np.empty(0)
-    return {TIME: times} if times.shape == (store.num_nodes,) and times.dtype.kind in "iu" else None
+    return nodes, edges, notes
 
 
 def count_of(name: str, spec: Mapping[str, Any]) -> int:

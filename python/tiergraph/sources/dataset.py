@@ -38,6 +38,8 @@ class Dataset:
     """A number an edge, in the order of `edges`."""
     edge_features: dict[str, Rows] = field(default_factory=dict)
     """Rows, one an edge."""
+    node_times: dict[str, Array] = field(default_factory=dict)
+    """An integer a vertex."""
     notes: list[str] = field(default_factory=list)
     """What it has that is not read."""
 
@@ -68,6 +70,13 @@ def split_name(name: str) -> str:
     for suffix in SPLIT_SUFFIXES:
         name = name.removesuffix(suffix)
     return SPLIT_NAMES.get(name, name)
+
+
+def left_out(names: Iterable[str], of: str) -> list[str]:
+    """What is said of attributes of PyG's data that are not stored: a sentence, or nothing."""
+    listed = ", ".join(f"`{name}`" for name in names)
+    kept = "`x`, `y`, an integer `time`, masks, `edge_index` and numbers of edges are stored"
+    return [f"{listed} of {of}: left out, as {kept}"] if listed else []
 
 
 def narrowed(labels: Array) -> Array:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..arguments.arrays import of_tensor
 from ..errors import InputError
 from .archives import Member, members
 from .dataset import (
@@ -18,6 +19,7 @@ from .dataset import (
     Array,
     Batch,
     Dataset,
+    left_out,
     split_name,
 )
 from .rows import Rows, from_file, from_member, from_object
@@ -25,22 +27,51 @@ from .rows import Rows, from_file, from_member, from_object
 EDGE_ROWS = {"edge_attr": "edge_attr", "edge_feat": "edge_attr"}
 """Arrays of rows, one an edge, and what they are stored as."""
 
+TIME = "time"
+"""What PyG calls the times of nodes."""
+
+EDGE_INDEX = "edge_index"
+
+NAMES = ("x", "y", "num_nodes")
+"""What is stored of nodes whatever it is."""
+
 
 def from_data(data: Any) -> Dataset:
-    """PyG's `Data`, or anything with its attributes: `edge_index`, `x`, `y`, `*_mask`, `edge_*`."""
+    """PyG's `Data`, or anything with its attributes.
+
+    These are `edge_index`, `x`, `y`, an integer `time` a node, `*_mask` and `edge_*`; others are in
+    the notes.
+    """
     names = list(data.keys()) if callable(getattr(data, "keys", None)) else list(vars(data))
-    x, y = getattr(data, "x", None), getattr(data, "y", None)
-    vertices = getattr(data, "num_nodes", None)
+    names = [name for name in names if getattr(data, name) is not None]
     values, features = of_edges(data, names)
+    times = {} if TIME in values else times_of(data, names)
+    splits = {n: of_tensor(getattr(data, n), f"data.{n}") for n in names if is_split(n)}
+    stored = {EDGE_INDEX, *NAMES, *values, *features, *times, *splits}
+    rows = {MAIN_FEATURES: from_object(data.x, "data.x")} if "x" in names else {}
+    notes = left_out([n for n in names if n not in stored], "`Data`")
+    notes += [one.note for one in (*rows.values(), *features.values()) if one.note]
+    vertices = getattr(data, "num_nodes", None)
     return Dataset(
-        edges=pairs(np.asarray(data.edge_index)),
+        edges=pairs(np.asarray(of_tensor(data.edge_index, "data.edge_index"))),
         vertices=None if vertices is None else int(vertices),
-        features={} if x is None else {MAIN_FEATURES: from_object(x, "data.x")},
-        labels={} if y is None else {MAIN_LABELS: np.asarray(y)},
-        splits={split_name(n): np.asarray(getattr(data, n)) for n in names if is_split(n)},
+        features=rows,
+        labels={MAIN_LABELS: np.asarray(of_tensor(data.y, "data.y"))} if "y" in names else {},
+        splits={split_name(n): np.asarray(split) for n, split in splits.items()},
         edge_values=values,
         edge_features=features,
+        node_times=times,
+        notes=notes,
     )
+
+
+def times_of(data: Any, names: Container[str]) -> dict[str, Array]:
+    """The times of nodes that `Data`, or a type of `HeteroData`, has, if it has integers there."""
+    if TIME not in names:
+        return {}
+    times = np.asarray(of_tensor(getattr(data, TIME), f"data.{TIME}"))
+    of_nodes = times.shape == (data.num_nodes,) and times.dtype.kind in "iu"
+    return {TIME: times} if of_nodes else {}
 
 
 def of_edges(data: Any, names: list[str]) -> tuple[dict[str, Array], dict[str, Rows]]:
@@ -51,7 +82,7 @@ def of_edges(data: Any, names: list[str]) -> tuple[dict[str, Array], dict[str, R
     for name in names:
         if name == "edge_index" or not is_of_edges(name):
             continue
-        array = np.asarray(getattr(data, name))
+        array = np.asarray(of_tensor(getattr(data, name), f"data.{name}"))
         if array.ndim == 0 or len(array) != edges or array.dtype.kind not in "fiub":
             continue
         if array.ndim == 1 and name != "edge_attr":

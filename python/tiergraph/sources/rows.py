@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments.arrays import of_tensor
 from ..errors import InputError
 from .archives import Member, members
 from .names import is_text
@@ -44,6 +45,8 @@ class Rows:
     """How many, where that is known before they are read."""
     positions: NDArray[np.uint32] | None = None
     """The position in the user's order of each row's vertex; None for rows in that order."""
+    note: str | None = None
+    """What the user is told of them."""
 
 
 def from_file(path: Path, columns: Sequence[str] | None = None) -> Rows:
@@ -78,7 +81,7 @@ def from_object(source: Any, described: str = "an array") -> Rows:
             described, _floats((part.toarray() for part in parts), described), len_of(matrix)
         )
     if hasattr(source, "__array__") or isinstance(source, Sequence):
-        array = np.asarray(source)
+        array = np.asarray(of_tensor(source, described))
         if array.ndim not in (1, 2) or array.dtype.kind not in "fiub":
             raise InputError.of(
                 "store the features of",
@@ -88,7 +91,9 @@ def from_object(source: Any, described: str = "an array") -> Rows:
             )
         array = array.reshape(len(array), -1) if len(array) else array.reshape(0, 1)
         parts = (array[i : i + n] for i, n in _steps(*array.shape))
-        return Rows(described, _floats(parts, described), len(array))
+        return Rows(
+            described, _floats(parts, described), len(array), note=_rounded(array, described)
+        )
     if isinstance(source, Iterable):
         return Rows("batches", _floats(source, "batches"))
     raise InputError.of(
@@ -305,6 +310,23 @@ def _steps(rows: int, dim: int) -> Iterator[tuple[int, int]]:
     step = max(1, BATCH_VALUES // max(1, dim))
     for first in range(0, rows, step):
         yield first, min(step, rows - first)
+
+
+def _rounded(array: Array, described: str) -> str | None:
+    """What is said of integers that float32 does not hold; None where it holds all."""
+    if array.dtype.kind not in "iu" or array.dtype.itemsize < 4:
+        return None
+    for first, n in _steps(*array.shape):
+        part = array[first : first + n]
+        # As float64, which holds what float32 does: an integer of 64 bits could overflow again.
+        other = part.astype(np.float32).astype(np.float64) != part
+        if other.any():
+            value = part[other][0]
+            return (
+                f"{described}: integers are stored as float32, which holds whole numbers to "
+                f"{1 << 24:,}: {value} becomes {int(np.float32(value))}"
+            )
+    return None
 
 
 def _floats(batches: Iterable[Any], described: object) -> Iterator[NDArray[np.float32]]:
