@@ -335,6 +335,12 @@ def test_a_transform_comes_last(graph):
     assert torch.equal(next(iter(loader(graph, transform=double))).x, plain.x * 2)
 
 
+def test_a_transform_that_returns_nothing_does_not_end_the_epoch(graph):
+    batches = iter(loader(graph, transform=lambda data: None))
+    with pytest.raises(tg.InputError, match="transform returned None"):
+        next(batches)
+
+
 def test_a_graph_without_features_gives_edges(edges, tmp_path):
     tg.build(edges[1:], tmp_path / "plain.tg", ids="map", layouts="training")
     graph = tg.open(tmp_path / "plain.tg", memory="256MiB")

@@ -159,7 +159,18 @@ class Loader(ABC):
         )
 
     def _transformed(self, data: Any) -> Any:
-        return data if self.transform is None else self.transform(data)
+        """What `transform` makes of a batch; refuses None, which is none."""
+        if self.transform is None:
+            return data
+        made = self.transform(data)
+        if made is None:
+            raise InputError.of(
+                "hand over a batch",
+                expected="what `transform` makes of it",
+                got="nothing: transform returned None",
+                hint="end the function with `return batch`",
+            )
+        return made
 
     def _keep(self, stats: dict[str, Any]) -> None:
         self.last_epoch = stats

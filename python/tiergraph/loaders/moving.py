@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from .. import pyg
+from .source import END
 
 if TYPE_CHECKING:
     import torch
@@ -58,10 +59,10 @@ class Moved:
         self._over = False
         self._waited = 0.0
 
-    def next(self) -> Any | None:
-        """The next batch; None after the last."""
+    def next(self) -> Any:
+        """The next batch; `END` after the last."""
         if self._over:
-            return None
+            return END
         since = time.perf_counter()
         ahead = self._ahead or self._thread.submit(self._make)
         self._ahead = ahead
@@ -75,7 +76,7 @@ class Moved:
             self._waited += time.perf_counter() - since
         if made is None:
             self._over = True
-            return None
+            return END
         self._ahead = self._thread.submit(self._make)
         data, event = made
         stream = pyg.torch().cuda.current_stream(self._device)
@@ -95,11 +96,11 @@ class Moved:
         self._source.close()
 
     def _make(self) -> tuple[Any, torch.cuda.Event] | None:
-        """The next batch on a stream of its own, and when that is done."""
+        """The next batch on a stream of its own, and when that is done; None after the last."""
         torch = pyg.torch()
         with torch.cuda.stream(self._stream):
             data = self._source.next()
-            if data is None:
+            if data is END:
                 return None
             data, event = moved(data, self._device), torch.cuda.Event()
             event.record(self._stream)

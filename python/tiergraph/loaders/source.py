@@ -14,6 +14,9 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from .moving import Moved
 
+END = object()
+"""What comes after the last batch; a batch may be anything else."""
+
 
 @dataclass
 class Source:
@@ -22,10 +25,10 @@ class Source:
     native: _native.Epoch | _native.GpuEpoch
     collate: Callable[[Any], Any]
 
-    def next(self) -> Any | None:
-        """The next batch as it is handed over; None after the last."""
+    def next(self) -> Any:
+        """The next batch as it is handed over; `END` after the last."""
         batch = self.native.next()
-        return None if batch is None else self.collate(batch)
+        return END if batch is None else self.collate(batch)
 
     def stats(self) -> dict[str, Any]:
         """What was done so far: bytes by tier, pages, seconds by stage."""
@@ -65,7 +68,7 @@ class Batches:
     def __next__(self) -> Any:
         self._check_process()
         batch = self._source.next()
-        if batch is None:
+        if batch is END:
             self.close()
             raise StopIteration
         self._progress.taken += 1
