@@ -175,6 +175,47 @@ def test_pyg_data_gives_what_it_has_of_its_edges(edges, tmp_path):
     assert_edges(batch, edges)
 
 
+def test_stored_values_come_with_their_edges(edges, tmp_path):
+    """As PyG's batches have what `Data` has of its edges."""
+    src, dst, weights, times, _ = edges
+    data = Data(edge_index=torch.from_numpy(np.stack([src, dst])), num_nodes=VERTICES)
+    data.edge_weight, data.edge_year = torch.from_numpy(weights), torch.from_numpy(times)
+    path = tmp_path / "g.tg"
+    tg.build(data, path, layouts="training")
+    for batch, plain in zip(loader(path), loader(path, edge_values=False), strict=True):
+        assert torch.equal(batch.e_id, plain.e_id)
+        e_id = batch.e_id.numpy()
+        assert (batch.edge_weight.dtype, batch.edge_year.dtype) == (torch.float32, torch.int64)
+        np.testing.assert_array_equal(batch.edge_weight.numpy(), weights[e_id])
+        np.testing.assert_array_equal(batch.edge_year.numpy(), times[e_id])
+        assert "edge_year" not in plain
+        assert plain.edge_weight is None
+    for named in ("edge_year", ["edge_year"]):
+        batch = next(iter(loader(path, edge_values=named, weight_attr="edge_weight")))
+        np.testing.assert_array_equal(batch.edge_year.numpy(), times[batch.e_id.numpy()])
+        np.testing.assert_array_equal(batch.edge_weight.numpy(), weights[batch.e_id.numpy()])
+    batch = next(iter(loader(path, edge_values="edge_year")))
+    assert batch.edge_weight is None
+
+
+def test_times_that_there_are_not_are_told_before_those_of_seeds(path):
+    for name in ("t", "w"):
+        with pytest.raises(tg.InputError, match=f"by the times `{name}`: expected one of time"):
+            loader(path, time_attr=name)
+
+
+def test_values_that_batches_cannot_have_are_refused(path, edges, tmp_path):
+    with pytest.raises(tg.InputError, match="values of edges `v`: expected one of time, w"):
+        loader(path, edge_values=["w", "v"])
+    with pytest.raises(tg.InputError, match="a name, a list of names, True or False"):
+        loader(path, edge_values=3)
+    src, dst, weights, times, _ = edges
+    tg.build((src, dst), tmp_path / "g.tg", edge_values={"y": times, "w": weights})
+    with pytest.raises(tg.InputError, match="edges' values `y`"):
+        loader(tmp_path / "g.tg")
+    assert "w" in next(iter(loader(tmp_path / "g.tg", edge_values=["w"])))
+
+
 def test_what_does_not_belong_to_the_edges_is_refused(path, edges, tmp_path):
     src, dst, weights, _, features = edges
     with pytest.raises(tg.InputError, match="`overwrite=True` replaces it"):

@@ -404,6 +404,7 @@ TIMES = {"time_attr": "time", "input_time": np.full(600, 500)}
         ("disjoint", {"disjoint": True}),
         ("disjoint", {"disjoint": True, "drop_last": True, "rank": 1, "world_size": 2}),
         ("edge_attr", {}),
+        ("values", {}),
     ],
 )
 def test_the_gpu_gathers_what_the_cpu_samples(tmp_path, attribute, options, memory):

@@ -312,6 +312,23 @@ def test_pygs_data_brings_its_values(path, edges, values, tmp_path):
     assert tg.open_hetero(tmp_path / "d.tg").edge_info(WRITES)["edge_values"] == {}
 
 
+def test_stored_values_come_in_the_types_that_have_them(path, values):
+    for batch in loader(path):
+        for edge_type in EDGES:
+            store = batch[edge_type]
+            assert "born" not in store, "times of nodes are no values of edges"
+            for name in ("w", "time"):
+                assert (name in store) == (edge_type in values[name])
+                if name in store:
+                    stored = torch.from_numpy(values[name][edge_type])
+                    assert torch.equal(store[name], stored[store.e_id])
+    batch = next(iter(loader(path, edge_values="w")))
+    assert "w" in batch[WRITES]
+    assert "time" not in batch[CITES]
+    with pytest.raises(tg.InputError, match="one of time, w"):
+        loader(path, edge_values="v")
+
+
 def test_a_third_column_is_the_weight(edges, tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     src, dst = edges[WRITES]

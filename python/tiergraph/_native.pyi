@@ -261,6 +261,8 @@ class EdgesOfType(TypedDict):
     weight: NDArray[np.float32] | None
     """What edges were sampled by, an edge."""
     time: NDArray[np.int64] | None
+    values: dict[str, NDArray[np.float32] | NDArray[np.int64]]
+    """Other values of the edges, by name."""
     edge_attr: NDArray[np.float32] | None
     """Features of the edges, of shape (e, D)."""
     num_sampled_edges: list[int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,6 +21,9 @@ Placement: TypeAlias = (
 
 Chosen: TypeAlias = str | bool | None
 """Features by name; True for those of the usual name, if there are such; False or None for none."""
+
+ChosenSome: TypeAlias = str | Sequence[str] | bool | None
+"""Values by one name or several; True for all that there are; False or None for none."""
 
 
 def graph_of(given: Any) -> Graph:
@@ -95,6 +98,27 @@ def _chosen(chosen: Chosen, usual: str, there: Container[str]) -> str | None:
 def node_times_of(graph: Graph, attribute: str | None) -> NDArray[np.int64] | None:
     """The nodes' times in the order of the ids, where the attribute names such."""
     if attribute is None or attribute not in graph.info()["node_times"]:
+def edge_values_in(
+    infos: Sequence[tuple[Mapping[str, Any], Collection[str]]], chosen: ChosenSome
+) -> list[list[str]]:
+    """The names of the edges' values that batches come with, for each type of edges.
+
+    `infos` has what is stored with the edges of each type, and the names of the times of nodes that
+    they lead from, which are stored as edges' too, but are no values of edges. Raises `InputError`
+    for a name that no type has.
+    """
+    has = [[name for name in info["edge_values"] if name not in times] for info, times in infos]
+    if chosen is None or isinstance(chosen, bool):
+        return has if chosen else [[] for _ in has]
+    wanted = [chosen] if isinstance(chosen, str) else list(dict.fromkeys(chosen))
+    known = sorted({name for names in has for name in names})
+    for name in wanted:
+        if name not in known:
+            expected = f"one of {', '.join(known)}" if known else "a graph that stores some"
+            raise InputError.of("use the values of edges", name, expected=expected)
+    return [[name for name in names if name in wanted] for names in has]
+
+
         return None
     return np.asarray(graph.labels[attribute])
 

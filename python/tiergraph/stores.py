@@ -136,6 +136,7 @@ class GraphStore(_data.GraphStore):  # type: ignore[misc]  # PyG's types are not
             rank=0,
             world_size=1,
             features=None,
+            edge_values=None,
             window=1,
             prefetch=0,
             presample=0,

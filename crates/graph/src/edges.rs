@@ -168,6 +168,21 @@ impl<'g> EdgeValues<'g> {
         Err(self.no_values(&format!("{kind} column"), name, names))
     }
 
+    /// Opens the column `name`, of whatever type, as [`column`](Self::column) does; its type.
+    ///
+    /// # Errors
+    /// Those of [`column`](Self::column).
+    pub fn any_column(self, direction: Direction, name: &str) -> Result<(ArcColumn, ValueType)> {
+        let columns = self.columns();
+        match columns.iter().find(|(known, _)| *known == name) {
+            Some(&(_, kind)) => Ok((self.column(direction, name, kind)?, kind)),
+            None => {
+                let names = columns.into_iter().map(|(name, _)| name).collect();
+                Err(self.no_values("column", name, names))
+            }
+        }
+    }
+
     /// Reads a whole column into `values`, in the bytes of the file. The caller reserves their memory.
     ///
     /// # Errors

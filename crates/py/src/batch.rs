@@ -6,11 +6,12 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use tiergraph_core::Result;
+use tiergraph_format::edges::ValueType;
 use tiergraph_graph::Graph;
 use tiergraph_mem::Reservation;
 use tiergraph_sampler::residency::offsets::Offsets;
 use tiergraph_sampler::{
-    EdgeValues, HandedOver, Held, Prepared, SampledEdges, SampledNodes, Topology,
+    EdgeValues, HandedOver, Held, NamedColumn, Prepared, SampledEdges, SampledNodes, Topology,
 };
 
 use crate::rows::{to_array, to_index};
@@ -119,7 +120,7 @@ impl EdgeArrays {
         edge_index.extend(edges.col.iter().map(|&node| i64::from(node)));
         let numbers = numbers.unwrap_or(edges.e_id);
         // Reuses the memory.
-        let e_id = numbers.into_iter().map(|edge| edge as i64).collect();
+        let e_id = integers(numbers);
         Self { edge_index, e_id, num_sampled: edges.num_sampled }
     }
 
@@ -127,6 +128,7 @@ impl EdgeArrays {
         self,
         py: Python<'py>,
         values: EdgeValues,
+        others: &[NamedColumn],
         attributes: Option<Held>,
         held: Arc<Reservation>,
     ) -> PyResult<Bound<'py, PyDict>> {
@@ -136,6 +138,15 @@ impl EdgeArrays {
         dict.set_item("e_id", self.e_id.into_pyarray(py))?;
         dict.set_item("weight", values.weights.map(|all| all.into_pyarray(py)))?;
         dict.set_item("time", values.times.map(|all| all.into_pyarray(py)))?;
+        let named = PyDict::new(py);
+        for (column, words) in others.iter().zip(values.others) {
+            let array = match column.kind {
+                ValueType::F32 => floats(words).into_pyarray(py).into_any(),
+                ValueType::I64 => integers(words).into_pyarray(py).into_any(),
+            };
+            named.set_item(&column.name, array)?;
+        }
+        dict.set_item("values", named)?;
         dict.set_item("edge_attr", to_array(py, attributes)?)?;
         dict.set_item("num_sampled_edges", self.num_sampled)?;
         Ok(dict)
@@ -174,10 +185,19 @@ pub(crate) fn to_dict<'py>(
         let mut values = std::mem::take(&mut prepared.edges[edge_type]);
         let numbers = values.numbers.take();
         let arrays = py.detach(|| EdgeArrays::of(edges, numbers));
-        of_edges.append(arrays.into_dict(py, values, attributes, prepared.held())?)?;
+        let others = &topologies[edge_type].columns().values;
+        of_edges.append(arrays.into_dict(py, values, others, attributes, prepared.held())?)?;
     }
     dict.set_item("edges", of_edges)?;
     Ok(dict)
+}
+
+fn integers(words: Vec<u64>) -> Vec<i64> {
+    words.into_iter().map(|word| word as i64).collect()
+}
+
+fn floats(words: Vec<u64>) -> Vec<f32> {
+    words.into_iter().map(|word| f32::from_bits(word as u32)).collect()
 }
 
 pub(crate) fn widen(numbers: &[u32]) -> Vec<i64> {

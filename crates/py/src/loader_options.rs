@@ -50,6 +50,8 @@ struct EdgeOptions {
 }
 
 /// A placement by name, or the share of memory that features get.
+    #[serde(default)]
+    values: Vec<String>,
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum PlacementName {
@@ -95,6 +97,7 @@ impl Options {
                 Some("in") | None => Direction::In,
                 Some(other) => {
                     return Err(Error::new(ErrorKind::Input, "sample in direction")
+                values: of.values.clone(),
                         .object(other)
                         .expected("`in` or `out`"));
                 }

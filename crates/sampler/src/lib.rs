@@ -39,7 +39,7 @@ pub use pipeline::order::Inputs;
 pub use pipeline::reorder::{ReorderedRows, SortBy};
 pub use pipeline::stats::EpochStats;
 pub use pipeline::types::{Ends, GraphTypes};
-pub use residency::columns::{Column, Columns, Numbers};
+pub use residency::columns::{Column, Columns, NamedColumn, Words};
 pub use residency::hotness::{Counts, Hotness, Plan};
 pub use residency::memory_plan::MemoryPlan;
 pub use residency::neighbors::{Residency, Residents};

@@ -39,6 +39,8 @@ pub struct SampleOptions {
     pub times: Option<Times>,
     /// The name of the edge features that batches come with; `None` for none.
     pub features: Option<String>,
+    /// The names of the columns of values that batches come with, beside what they are sampled by.
+    pub values: Vec<String>,
     /// The values of these edges that stay in memory; the others are read.
     pub resident: Resident,
 }
@@ -61,6 +63,8 @@ pub struct Resident {
     pub times: bool,
     /// Edges' numbers: 4 bytes an arc, 8 where there are 2³² edges.
     pub numbers: bool,
+    /// Values that batches come with and are not sampled by: 4 or 8 bytes an arc each.
+    pub values: bool,
 }
 
 impl Default for Resident {
@@ -71,9 +75,9 @@ impl Default for Resident {
 
 impl Resident {
     /// All columns in memory.
-    pub const ALL: Self = Self { weights: true, times: true, numbers: true };
+    pub const ALL: Self = Self { weights: true, times: true, numbers: true, values: true };
     /// No column in memory.
-    pub const NONE: Self = Self { weights: false, times: false, numbers: false };
+    pub const NONE: Self = Self { weights: false, times: false, numbers: false, values: false };
 }
 
 /// Whether feature rows on one page share its read.

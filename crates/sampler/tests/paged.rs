@@ -40,18 +40,19 @@ fn by(weights: bool, times: Option<Choice>) -> SampleOptions {
     }
 }
 
-/// Every way to sample, evenly included.
-fn ways() -> [SampleOptions; 5] {
+/// Every way to sample, evenly included, and with values that nothing is sampled by.
+fn ways() -> [SampleOptions; 6] {
     [
         by(false, None),
         by(true, None),
         by(false, Some(Choice::Uniform)),
         by(false, Some(Choice::Last)),
         by(true, Some(Choice::Uniform)),
+        SampleOptions { values: vec!["time".into(), "w".into()], ..by(false, None) },
     ]
 }
 
-type Known = (MiniBatch, Option<Vec<u64>>, Option<Vec<f32>>, Option<Vec<i64>>);
+type Known = (MiniBatch, Option<Vec<u64>>, Option<Vec<f32>>, Option<Vec<i64>>, Vec<Vec<u64>>);
 
 /// All that an epoch's batches say of their edges, up to an error.
 fn epoch(loader: &Loader, seeds: &[u32]) -> tiergraph_core::Result<(Vec<Known>, EpochStats)> {
@@ -64,7 +65,7 @@ fn epoch(loader: &Loader, seeds: &[u32]) -> tiergraph_core::Result<(Vec<Known>, 
         let prepared = prepared?;
         let mut prepared = prepared;
         let edges = std::mem::take(&mut prepared.edges[0]);
-        Ok((prepared.batch, edges.numbers, edges.weights, edges.times))
+        Ok((prepared.batch, edges.numbers, edges.weights, edges.times, edges.others))
     });
     let batches = batches.collect::<tiergraph_core::Result<_>>()?;
     Ok((batches, epoch.stats()))
@@ -89,7 +90,7 @@ fn what_is_read_makes_the_same_batches() {
                 Loader::new(Arc::clone(&graph), options(way.clone()), &Residency::Decoded, []);
             let (expected, stats) = epoch(&kept.unwrap(), &seeds).unwrap();
             assert_eq!((stats.bytes_ssd, stats.bytes_ssd_values), (0, 0));
-            for (batch, numbers, weights, times) in &expected {
+            for (batch, numbers, weights, times, others) in &expected {
                 let numbers = numbers.as_ref().unwrap();
                 assert_eq!(numbers.len(), batch.edges[0].e_id.len());
                 let all = |of: &dyn Fn(usize, u64) -> bool| {
@@ -97,6 +98,11 @@ fn what_is_read_makes_the_same_batches() {
                 };
                 assert!(weights.as_ref().is_none_or(|w| all(&|i, edge| w[i] == weight(edge))));
                 assert!(times.as_ref().is_none_or(|t| all(&|i, edge| t[i] == time(edge))));
+                assert_eq!(others.len(), way.values.len());
+                if let [times, weights] = &others[..] {
+                    assert!(all(&|i, edge| times[i] as i64 == time(edge)));
+                    assert!(all(&|i, edge| f32::from_bits(weights[i] as u32) == weight(edge)));
+                }
             }
             for keep in [Residency::Decoded, Residency::Pages(vec![0, 2]), Residency::Nothing] {
                 for retain_bytes in [0, 8 << 10, 16 << 20] {
@@ -170,7 +176,7 @@ proptest! {
         edges in prop::collection::vec((0u64..50, 0u64..50), 1..20_000),
         seeds in prop::collection::vec(0u32..50, 1..60),
         directed in any::<bool>(),
-        way in 0usize..5,
+        way in 0usize..6,
         mebibytes in 36u64..60,
         (weights, times, numbers) in any::<(bool, bool, bool)>(),
         keep in 0usize..3,
@@ -192,7 +198,7 @@ proptest! {
         prop_assert!(found == expected, "{fitted:?}");
         prop_assert!(graph.memory().budget().used() <= mebibytes << 20);
         let keep = vec![Residency::Decoded, Residency::Pages(vec![0]), Residency::Nothing].swap_remove(keep);
-        let resident = Resident { weights, times, numbers };
+        let resident = Resident { weights, times, numbers, values: numbers };
         let way = SampleOptions { resident, ..options.sample[0].clone() };
         let options = LoaderOptions { sample: vec![way], retain_bytes, ..options };
         let loader = Loader::new(sample.open(), options, &keep, []).unwrap();

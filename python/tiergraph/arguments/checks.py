@@ -255,6 +255,14 @@ def placement(value: Any) -> str | float:
 
 def every(value: Any) -> Any:
     """How long from one to the next: iterations, or a time."""
+def chosen_some(value: Any) -> str | bool | list[str] | None:
+    """One name or several, or whether there are any; None: none."""
+    if value is None or isinstance(value, str | bool | np.bool_):
+        return chosen(value)
+    found: list[str] = each(text, "a name, a list of names, True or False")(value)
+    return found
+
+
     interval(value)
     return value
 

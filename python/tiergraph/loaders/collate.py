@@ -68,6 +68,8 @@ class Collate:
             if edges["time"] is not None and not self.node_times:
                 to[self.time_attr] = tensor(edges["time"])
         seeds = store(self.input_type)
+            for name, values in edges["values"].items():
+                to[name] = tensor(values)
         seeds.input_id, seeds.batch_size = tensor(native["input_id"]), native["batch_size"]
         if self.time_attr is not None:
             seeds.seed_time = tensor(native["seed_time"])

@@ -25,10 +25,11 @@ class HeteroNeighborLoader(NeighborLoader):
     Features named `x` and labels named `y` are taken from all types that have them; `features` and
     `labels` name others. So it is with values of edges: `weight_attr` and `time_attr` are used in
     the edge types that have values of this name, of the others neighbours are drawn evenly;
-    `edge_features` become `edge_attr`. Where `time_attr` names times of nodes, neighbours of the
-    types that have some are not later than their seed, and `input_time` is by default the seeds'
-    own. Batches by time and disjoint ones have `batch` in every node type, and `seed_time` in that
-    of the seeds; weights and times come under their own names. On the CPU only: `device="cuda"`
+    `edge_features` become `edge_attr`, and `edge_values` come in the edge types that have them.
+    Where `time_attr` names times of nodes, neighbours of the types that have some are not later
+    than their seed, and `input_time` is by default the seeds' own. Batches by time and disjoint
+    ones have `batch` in every node type, and `seed_time` in that of the seeds; weights and times
+    come under their own names. On the CPU only: `device="cuda"`
     moves the batches.
     Epochs, order, memory and errors are `NeighborLoader`'s, which gives the same batches of such a
     graph; this takes no other.

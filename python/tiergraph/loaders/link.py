@@ -27,7 +27,7 @@ from .ends import LinkEnds, links_of, typed_links_of
 from .given import LoaderInput, opened
 from .making import BatchMaker
 from .moving import to_device
-from .options import DEFAULTS, Fanouts, LoaderOptions, Settings
+from .options import DEFAULTS, LOADER_CHECKS, Fanouts, LoaderOptions, Settings
 from .ordinary import OrdinaryInput
 from .source import Source
 from .typed import TypedInput
@@ -159,6 +159,7 @@ class LinkNeighborLoader(Loader):
         """Of a heterogeneous graph: what the links are of."""
         if isinstance(found, Graph):
             of_seeds, self._links = found, links_of(edge_label_index)
+    @arguments(**LOADER_CHECKS)
             self._between = LinkEnds.of_graph(found)
         else:
             self._edge_type, self._links = typed_links_of(found, edge_label_index)

@@ -22,7 +22,7 @@ from ..inputs import PathLike, check_sampling
 from .base import Loader
 from .given import LoaderInput, opened
 from .making import BatchMaker
-from .options import DEFAULTS, Fanouts, LoaderOptions, Settings
+from .options import DEFAULTS, LOADER_CHECKS, Fanouts, LoaderOptions, Settings
 from .ordinary import OrdinaryInput
 from .source import Source
 from .typed import TypedInput
@@ -88,7 +88,13 @@ class NeighborLoader(Loader):
       `gpu:modelled:p5510*4` or `gpu:0000:01:00.0` say (untested on hardware). `gpu:auto` and
       `gpu:auto:DRIVES` try whether rows come faster by the host's reads, and take the faster.
     - `features` become `x` and `edge_features` become `edge_attr`: by name, or those named so where
-      there are (True), or none (False or None). `labels` become `y`: those of this name, or `y`.
+      there are (True), or none (False or None). `labels` become `y`: those of this name, or `y`;
+      False is none. Splits that are stored as masks come as `train_mask` and so on.
+    - `edge_values` of edges (`edge_weight`, times, …) come under their own names, float32 or int64,
+      as PyG's do: all that are stored (True), those of a name or of a list of names, or none (False
+      or None). What edges are sampled by always comes. Where it is not kept in memory, a column is
+      read page by page for the edges of a window, as their numbers are: who does not use one of a
+      large graph leaves it out.
     - `device` (`cpu`, `cuda`, `cuda:N`) is where batches are made and handed over. On a GPU, hot
       rows and neighbours stay in its memory within `device_memory` (half of what is free), others
       in pinned memory of the host within `memory`; what fits neither is read from storage.
@@ -118,7 +124,7 @@ class NeighborLoader(Loader):
     typed: ClassVar[bool] = False
     """Whether it takes graphs whose nodes and edges have types alone."""
 
-    @arguments(num_neighbors=None)
+    @arguments(**LOADER_CHECKS)
     @options_of(LoaderOptions, DEFAULTS)
     def __init__(
         self,
@@ -168,7 +174,8 @@ class NeighborLoader(Loader):
         if not isinstance(given, OrdinaryInput) or given.times is not None:
             return None
         options: Any = {name: getattr(how, name) for name in LoaderOptions.__annotations__}
-        options |= {"features": False, "labels": None, "edge_features": False, "presample": None}
+        options |= {"features": False, "labels": False, "edge_features": False, "presample": None}
+        options |= {"edge_values": False}
         options |= {"device": "cpu", "device_memory": None, "multiprocessors": None, "io": "auto"}
         sampled: Any = {"disjoint": how.disjoint, "weight_attr": how.weight_attr}
         return NeighborLoader(given.path, how.num_neighbors, self.seeds, **sampled, **options)

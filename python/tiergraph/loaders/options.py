@@ -10,7 +10,7 @@ from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..handles import without
 from ..hetero import EdgeType
-from ..inputs import Chosen, Placement
+from ..inputs import Chosen, ChosenSome, Placement
 
 Fanouts: TypeAlias = Sequence[int] | Mapping[EdgeType, Sequence[int]]
 """Neighbours a hop, of all edge types or by edge type."""
@@ -38,6 +38,7 @@ class LoaderOptions(TypedDict, total=False):
     labels: str | None
     edge_features: Chosen
     device: str
+    edge_values: ChosenSome
     device_memory: int | str | None
     multiprocessors: int | None
 
@@ -54,11 +55,20 @@ DEFAULTS: LoaderOptions = {
     "features": True,
     "edge_features": True,
     "device": "cpu",
+    "edge_values": True,
 }
 """What those are that are not given; the others are None."""
 
 NOT_NATIVE = {"num_neighbors", "weight_attr", "time_attr", "disjoint", "rank", "world_size"}
-NOT_NATIVE |= {"features", "labels", "edge_features", "device", "device_memory", "memory"}
+LOADER_CHECKS: dict[str, Check | None] = {
+    "num_neighbors": None,
+    "edge_values": chosen_some,
+    "labels": chosen,
+}
+"""What arguments of loaders may be that mean something else elsewhere; None: checked by graph."""
+
+NOT_NATIVE |= {"features", "labels", "edge_features", "edge_values"}
+NOT_NATIVE |= {"device", "device_memory", "memory"}
 """What the native part is told in other words or not at all; None is its default."""
 
 

@@ -7,7 +7,15 @@ from typing import Any
 
 from ..arguments.checks import one
 from ..graph import Graph
-from ..inputs import edge_features_of, features_of, labels_of, node_times_of
+from ..inputs import (
+    edge_features_of,
+    edge_values_in,
+    features_of,
+    labels_of,
+    masks_of,
+    node_times_of,
+    untyped,
+)
 from .collate import Collate
 from .given import LoaderInput
 from .options import Settings
@@ -35,6 +43,8 @@ class OrdinaryInput(LoaderInput):
         """What of this kernels do not sample; None if they do all."""
         others = {
             "neighbours drawn by weight": self.how.weight_attr,
+        self._edge_values = _edge_values(graph, how)
+        _check_times(graph, how.time_attr)
             "neighbours drawn by time": self.how.time_attr,
             "features of edges": self._edge_features,
             "disjoint trees": self.how.disjoint,
@@ -45,6 +55,7 @@ class OrdinaryInput(LoaderInput):
     @property
     def row_bytes(self) -> int:
         """Bytes from a row of the features to the next, as they are stored; 0 without features."""
+            "values of edges": self._edge_values,
         if self._features is None:
             return 0
         return int(self.graph.info()["features"][self._features]["stride"])
@@ -66,6 +77,35 @@ class OrdinaryInput(LoaderInput):
         )
 
     def _types(self) -> dict[str, Any]:
-        used = {"features": self._edge_features, **self.how.values()}
+        used = {"features": self._edge_features, "values": self._edge_values}
+        used |= self.how.values()
         edges = [{"fanouts": self._fanouts, **used}]
         return {"edges": edges, "features": [self._features], "inputs": [0]}
+
+
+def _edge_values(graph: Graph, how: Settings) -> list[str]:
+    """The names of the edges' values that batches come with, beside those they are sampled by."""
+    info = graph.info()
+    [names] = edge_values_in([(info, info["node_times"])], how.edge_values)
+    for name in names:
+        if name in OWN_NAMES:
+            raise InputError.of(
+                "load batches with the edges' values",
+                name,
+                expected="a name that batches do not use for something else",
+                hint="`edge_values=[…]` takes those of other names, `edge_values=False` none",
+            )
+    return [name for name in names if name not in how.values().values()]
+
+
+def _check_times(graph: Graph, name: str | None) -> None:
+    """Refuses times that the graph does not have, before any seeds have some."""
+    stored = graph.info()["edge_values"]
+    if name is not None and stored.get(name) != "i64":
+        known = ", ".join(other for other, kind in stored.items() if kind == "i64")
+        raise InputError.of(
+            "sample by the times",
+            name,
+            expected=f"one of {known}" if known else "a graph that stores some",
+            hint="`tiergraph edges add` stores them with a graph",
+        )

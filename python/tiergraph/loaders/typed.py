@@ -13,7 +13,14 @@ from ..arguments.checks import one
 from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..hetero import EdgeType, HeteroGraph
-from ..inputs import Chosen, edge_features_in, labels_of, not_a_batch_size
+from ..inputs import (
+    Chosen,
+    edge_features_in,
+    edge_values_in,
+    labels_of,
+    masks_of,
+    not_a_batch_size,
+)
 from .collate import ByType, Collate
 from .given import LoaderInput
 from .options import Settings
@@ -105,6 +112,8 @@ def _edges(graph: HeteroGraph, how: Settings) -> list[dict[str, Any]]:
     features = [edge_features_in(info, chosen) for info in infos]
     times = named("times", how.time_attr, "i64")
     return [
+    of_sources = [graph.node_info(source)["node_times"] for source, _, _ in graph.edge_types]
+    values = edge_values_in(list(zip(infos, of_sources, strict=True)), how.edge_values)
         {"weight_attr": weight, "time_attr": time, "features": of}
         for weight, time, of in zip(weights, times, features, strict=True)
     ]

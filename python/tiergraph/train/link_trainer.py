@@ -126,6 +126,7 @@ class LinkTrainer(Trainer):
             threads=options.threads,
             window=options.window,
             features=options.features,
+            edge_values=None,
             io=options.host_io,
         )
 

@@ -66,6 +66,7 @@ def draw_links(graph: Graph, options: TrainOptions) -> tuple[Links, Links, Links
         memory=options.memory,
         threads=options.threads,
         features=None,
+        edge_values=None,
     )
     pairs = np.concatenate([b.n_id.numpy()[b.edge_index.numpy()] for b in loader], axis=1)
     if not graph.directed:

@@ -274,6 +274,7 @@ class Trainer:
             window=options.window,
             features=options.features,
             labels=options.labels,
+            edge_values=None,
             device=options.device,
             io=options.io,
             **given,

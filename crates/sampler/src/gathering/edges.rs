@@ -1,4 +1,4 @@
-//! Values of batches' edges: the user's edge numbers, weights, times and features.
+//! Values of batches' edges: the user's edge numbers, weights, times, other values and features.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tiergraph_mem::Reservation;
 use crate::gathering::gather::{GatherReads, gather};
 use crate::gathering::matrix::{Delivery, Matrix};
 use crate::options::Sharing;
-use crate::residency::columns::{Column, Columns, number_at};
+use crate::residency::columns::{Column, Columns, Words, number_at};
 use crate::residency::rows::RowStore;
 use crate::sampling::batch::SampledEdges;
 
@@ -23,6 +23,8 @@ pub struct EdgeValues {
     pub weights: Option<Vec<f32>>,
     /// The times that edges were chosen by; `None` if they were not.
     pub times: Option<Vec<i64>>,
+    /// The bits of other values, in the order in which the loader's options name them.
+    pub others: Vec<Vec<u64>>,
     /// The features of the edges; `None` if the loader does not ask for any.
     pub features: Option<Matrix>,
 }
@@ -75,13 +77,16 @@ impl EdgeValues {
             let all = columns.times.as_ref().and_then(Column::resident);
             self.times = all.map(|all| arcs().map(|arc| all[arc]).collect());
         }
+        let others = columns.values.iter().map(|values| values.words.resident(&edges.e_id));
+        self.others = others.map(Option::unwrap_or_default).collect();
     }
 
-    /// Bytes of the values of `edges` edges, requests for numbers included.
+    /// Bytes of the values of `edges` edges, requests for them included.
     pub(crate) fn bytes_of(edges: usize, columns: &Columns, features: Option<&Features>) -> u64 {
-        // Numbers that are read are requested in the order of their pages.
-        let requests = 2 * u64::from(columns.read_numbers().is_some());
-        let numbers = 8 * (u64::from(columns.numbers.is_some()) + requests);
+        // What is read is requested in the order of its pages.
+        let requests = 2 * u64::from(columns.reads_for_chosen());
+        let words = u64::from(columns.numbers.is_some()) + columns.values.len() as u64;
+        let numbers = 8 * (words + requests);
         let times = 8 * u64::from(columns.times.is_some());
         let weights = 4 * u64::from(columns.weights.is_some());
         // The numbers once more, as rows are requested.
@@ -106,42 +111,74 @@ pub(crate) fn check(name: &str, features: &Features, columns: &Columns) -> Resul
     Ok(())
 }
 
-/// Reads the edge numbers of one edge type for all batches of a window: each page once.
-pub(crate) fn read_numbers(
-    column: &ArcColumn,
+/// Reads the numbers and values of one edge type that are not in memory, for all batches of a window.
+pub(crate) fn read_columns(
+    columns: &Columns,
     reader: &mut PageReader,
     batches: &[&SampledEdges],
     all: &mut [&mut EdgeValues],
 ) -> Result<PagesRead> {
-    let mut requests: Vec<(u64, u64)> = batches
-        .iter()
-        .zip(0u64..)
-        .flat_map(|(batch, number)| {
-            batch.e_id.iter().zip(0u64..).map(move |(&arc, i)| (arc, number << 32 | i))
-        })
-        .collect();
-    requests.sort_unstable();
-    let per_page = column.per_page();
-    let mut pages: Vec<u64> = requests.iter().map(|&(arc, _)| arc / per_page).collect();
-    pages.dedup();
-    let mut numbers: Vec<Vec<u64>> =
-        batches.iter().map(|batch| vec![0; batch.e_id.len()]).collect();
-    let arrived = |number: u64, page: &[u8]| {
-        column.check_page(number, page)?;
-        let from = requests.partition_point(|&(arc, _)| arc < number * per_page);
-        let here = requests[from..].iter().take_while(|&&(arc, _)| arc / per_page == number);
-        for &(arc, target) in here {
-            let at = (arc % per_page) as usize * column.width();
-            let value = number_at(page, at, column.width());
-            numbers[(target >> 32) as usize][target as u32 as usize] = value;
-        }
-        Ok(())
-    };
-    let reads = reader.read(column.file(), &pages, || Ok(false), arrived)?;
-    for (one, numbers) in all.iter_mut().zip(numbers) {
-        one.numbers = Some(numbers);
+    let mut reads = PagesRead::default();
+    if !columns.reads_for_chosen() {
+        return Ok(reads);
+    }
+    let arcs = WantedArcs::of(batches);
+    if let Some(column) = columns.numbers.as_ref().and_then(Words::read) {
+        let (numbers, read) = arcs.read(column, reader)?;
+        all.iter_mut().zip(numbers).for_each(|(one, numbers)| one.numbers = Some(numbers));
+        reads += read;
+    }
+    for (place, values) in columns.values.iter().enumerate() {
+        let Some(column) = values.words.read() else { continue };
+        let (words, read) = arcs.read(column, reader)?;
+        all.iter_mut().zip(words).for_each(|(one, words)| one.others[place] = words);
+        reads += read;
     }
     Ok(reads)
+}
+
+/// The arcs of all batches of a window, by which words of columns are requested.
+struct WantedArcs {
+    /// Each arc with its batch (upper half) and its place there (lower half); ascending.
+    sorted: Vec<(u64, u64)>,
+    /// The number of arcs of each batch.
+    counts: Vec<usize>,
+}
+
+impl WantedArcs {
+    fn of(batches: &[&SampledEdges]) -> Self {
+        let with_places = batches.iter().zip(0u64..).flat_map(|(batch, number)| {
+            batch.e_id.iter().zip(0u64..).map(move |(&arc, i)| (arc, number << 32 | i))
+        });
+        let mut sorted: Vec<(u64, u64)> = with_places.collect();
+        sorted.sort_unstable();
+        Self { sorted, counts: batches.iter().map(|batch| batch.e_id.len()).collect() }
+    }
+
+    /// Reads the words of `column` for each batch: each page once.
+    fn read(
+        &self,
+        column: &ArcColumn,
+        reader: &mut PageReader,
+    ) -> Result<(Vec<Vec<u64>>, PagesRead)> {
+        let per_page = column.per_page();
+        let mut pages: Vec<u64> = self.sorted.iter().map(|&(arc, _)| arc / per_page).collect();
+        pages.dedup();
+        let mut words: Vec<Vec<u64>> = self.counts.iter().map(|&count| vec![0; count]).collect();
+        let arrived = |number: u64, page: &[u8]| {
+            column.check_page(number, page)?;
+            let from = self.sorted.partition_point(|&(arc, _)| arc < number * per_page);
+            let here = self.sorted[from..].iter().take_while(|&&(arc, _)| arc / per_page == number);
+            for &(arc, target) in here {
+                let at = (arc % per_page) as usize * column.width();
+                let word = number_at(page, at, column.width());
+                words[(target >> 32) as usize][target as u32 as usize] = word;
+            }
+            Ok(())
+        };
+        let reads = reader.read(column.file(), &pages, || Ok(false), arrived)?;
+        Ok((words, reads))
+    }
 }
 
 /// Reads the features of the edges of all batches of a window.

@@ -8,7 +8,7 @@ use tiergraph_core::Result;
 use tiergraph_graph::PagesRead;
 use tiergraph_mem::Reservation;
 
-use crate::gathering::edges::{EdgeValues, gather_features, read_numbers};
+use crate::gathering::edges::{EdgeValues, gather_features, read_columns};
 use crate::gathering::gather::{GatherReads, gather};
 use crate::gathering::matrix::Matrix;
 use crate::options::LoaderOptions;
@@ -96,7 +96,7 @@ impl PrefetchQueue {
         scratch: &mut Scratch,
         sampled: &mut Sampled,
     ) -> Result<(PagesRead, GatherReads)> {
-        let (mut numbers, mut reads) = (PagesRead::default(), GatherReads::default());
+        let (mut read, mut reads) = (PagesRead::default(), GatherReads::default());
         let features = self.shared.types.edge_features(&self.shared.options)?;
         let edge_rows = features.into_iter().zip(&self.shared.edge_rows);
         let topologies = self.shared.topologies.iter().zip(edge_rows);
@@ -109,14 +109,12 @@ impl PrefetchQueue {
             for (values, edges) in values.iter_mut().zip(&edges) {
                 values.look_up(edges, columns);
             }
-            if let Some(column) = columns.read_numbers() {
-                numbers += read_numbers(column, &mut scratch.reader, &edges, &mut values)?;
-            }
+            read += read_columns(columns, &mut scratch.reader, &edges, &mut values)?;
             if let Some((features, rows)) = features.zip(rows.as_ref()) {
                 reads += gather_features(features, rows, &mut scratch.reader, &mut values)?;
             }
         }
-        Ok((numbers, reads))
+        Ok((read, reads))
     }
 
     /// The features of each batch of a window, by node type.

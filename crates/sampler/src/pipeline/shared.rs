@@ -53,7 +53,7 @@ impl Shared {
             rows.as_ref().is_none_or(|rows| rows.len() == graph.vertices() as u64)
         });
         let in_memory = |topology: &Topology| {
-            topology.samples_in_memory() && topology.columns().read_numbers().is_none()
+            topology.samples_in_memory() && !topology.columns().reads_for_chosen()
         };
         let no_edges = self.edge_rows.iter().all(Option::is_none);
         !(all_rows && no_edges && self.topologies.iter().all(in_memory))

@@ -1,4 +1,4 @@
-//! Columns of arcs: weights, times, and the numbers of the edges that arcs come from.
+//! Columns of arcs: weights, times, other values, and the numbers of the edges that arcs come from.
 //!
 //! A column is in memory whole, or its pages are read when they are wanted: for the arcs of the
 //! vertices that are expanded where arcs are chosen by it (module `paged`), else for
@@ -52,17 +52,33 @@ impl<T: Pod> Column<T> {
     }
 }
 
-/// The user's edge numbers, by arc number: 4 bytes each, or 8 where there are 2³² edges.
+/// A word of 4 or 8 bytes for each arc: the user's edge number, or the bits of a value.
 #[derive(Debug)]
-pub struct Numbers(Column<u8>);
+pub struct Words(Column<u8>);
 
-impl Numbers {
-    /// The edge numbers of `arcs`; `None` if they are on storage.
+impl Words {
+    /// The words of `arcs`; `None` if they are on storage.
     pub(crate) fn resident(&self, arcs: &[u64]) -> Option<Vec<u64>> {
         let (all, width) = (self.0.resident()?, self.0.stored.width());
         let number = |&arc: &u64| number_at(all, arc as usize * width, width);
         Some(arcs.iter().map(number).collect())
     }
+
+    /// The column to read; `None` where it is in memory.
+    pub(crate) fn read(&self) -> Option<&ArcColumn> {
+        self.0.read()
+    }
+}
+
+/// Values that batches come with and are not sampled by.
+#[derive(Debug)]
+pub struct NamedColumn {
+    /// The name that they are stored under.
+    pub name: String,
+    /// Whether they are floats or integers.
+    pub kind: ValueType,
+    /// Their bits.
+    pub words: Words,
 }
 
 /// Decodes the number in the `width` (4 or 8) bytes from `at` on.
@@ -85,13 +101,15 @@ pub struct Columns {
     pub times: Option<Column<i64>>,
     /// The rule by which arcs are chosen of those that may be.
     pub strategy: Strategy,
-    /// The user's edge numbers; `None` where they are not stored.
-    pub numbers: Option<Numbers>,
+    /// The user's edge numbers, 8 bytes where there are 2³² edges; `None` where they are not stored.
+    pub numbers: Option<Words>,
+    /// Other values that batches come with.
+    pub values: Vec<NamedColumn>,
 }
 
 impl Columns {
     /// Opens the columns that `options` name, and the numbers of the edges where they are stored;
-    /// reads those that shall be in memory.
+    /// reads those that should be in memory.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] for a column that the graph does not have, or a weight below 0 in memory;
@@ -105,7 +123,7 @@ impl Columns {
         let mut columns = Self::default();
         if let Some(stored) = graph.edge_values().number_column(direction)? {
             let what = "the numbers of the edges";
-            columns.numbers = Some(Numbers(Column::open(graph, stored, resident.numbers, what)?));
+            columns.numbers = Some(Words(Column::open(graph, stored, resident.numbers, what)?));
         }
         if let Some(name) = &options.weights {
             let stored = graph.edge_values().column(direction, name, ValueType::F32)?;
@@ -125,6 +143,12 @@ impl Columns {
             let what = "the times of the edges";
             columns.times = Some(Column::open(graph, stored, resident.times, what)?);
             columns.strategy = times.strategy;
+        }
+        for name in &options.values {
+            let (stored, kind) = graph.edge_values().any_column(direction, name)?;
+            let words =
+                Words(Column::open(graph, stored, resident.values, "the values of the edges")?);
+            columns.values.push(NamedColumn { name: name.clone(), kind, words });
         }
         Ok(columns)
     }
@@ -151,16 +175,20 @@ impl Columns {
         self.read_to_choose().iter().all(Option::is_none)
     }
 
-    /// The edge numbers that must be read for chosen arcs; `None` where they are in memory.
-    pub(crate) fn read_numbers(&self) -> Option<&ArcColumn> {
-        self.numbers.as_ref().and_then(|numbers| numbers.0.read())
+    /// Whether numbers or values must be read for chosen arcs.
+    pub(crate) fn reads_for_chosen(&self) -> bool {
+        let values = self.values.iter().map(|values| &values.words);
+        self.numbers.iter().chain(values).any(|words| words.read().is_some())
     }
 
-    /// Bytes of the columns that there are: weights, times, numbers.
-    pub(crate) fn bytes(&self) -> [u64; 3] {
+    /// Bytes of the columns that there are: weights, times, numbers, other values.
+    pub(crate) fn bytes(&self) -> [u64; 4] {
         let [weights, times] = self.chosen_by();
         let numbers = self.numbers.as_ref().map(|numbers| &numbers.0.stored);
-        [weights, times, numbers].map(|column| column.map_or(0, ArcColumn::bytes))
+        let [weights, times, numbers] =
+            [weights, times, numbers].map(|column| column.map_or(0, ArcColumn::bytes));
+        let values = self.values.iter().map(|values| values.words.0.stored.bytes()).sum();
+        [weights, times, numbers, values]
     }
 }
 

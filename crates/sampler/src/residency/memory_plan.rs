@@ -48,9 +48,9 @@ pub struct MemoryPlan {
     pub kept_rows: u64,
     /// The number of all rows of features.
     pub rows: u64,
-    /// Bytes of weights, times and edge numbers that are kept.
+    /// Bytes of edges' values and numbers that are kept.
     pub kept_values_bytes: u64,
-    /// Bytes of all weights, times and edge numbers that batches are made with.
+    /// Bytes of all edges' values and numbers that batches are made with.
     pub values_bytes: u64,
     /// Bytes for pages, rows and values.
     pub capacity_bytes: u64,
@@ -140,8 +140,8 @@ struct Planner<'a> {
     before: u64,
     /// Bytes of offsets, maps and tables, which any loader of these batches holds.
     fixed: u64,
-    /// Bytes of the weights, times and numbers of edges, by edge type.
-    columns: Vec<[u64; 3]>,
+    /// Bytes of the weights, times, numbers and other values of edges, by edge type.
+    columns: Vec<[u64; 4]>,
     /// The files of neighbours, by edge type.
     files: Vec<NeighborFile>,
     /// The feature rows, by node type.

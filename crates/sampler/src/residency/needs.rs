@@ -103,14 +103,14 @@ fn open_columns(types: &GraphTypes, options: &LoaderOptions) -> Result<Vec<Colum
     edges.map(|(graph, sample)| Columns::load(graph, direction, sample, Resident::NONE)).collect()
 }
 
-/// Bytes of the columns that batches are made of, by edge type: weights, times, numbers.
-pub(crate) fn column_bytes(types: &GraphTypes, options: &LoaderOptions) -> Result<Vec<[u64; 3]>> {
+/// Bytes of the columns that batches are made of, by edge type: weights, times, numbers, other values.
+pub(crate) fn column_bytes(types: &GraphTypes, options: &LoaderOptions) -> Result<Vec<[u64; 4]>> {
     Ok(open_columns(types, options)?.iter().map(Columns::bytes).collect())
 }
 
 /// The columns of each edge type that stay in memory, and the bytes of `capacity` that are left: weights
-/// and times first, then numbers that take no more than half of what is left.
-pub(crate) fn fit_columns(columns: &[[u64; 3]], capacity: u64) -> (Vec<Resident>, u64) {
+/// and times first, then numbers and other values, each if they take no more than half of what is left.
+pub(crate) fn fit_columns(columns: &[[u64; 4]], capacity: u64) -> (Vec<Resident>, u64) {
     let mut left = capacity;
     let mut fits = |bytes: u64, share: u64| {
         let fits = bytes <= left / share;
@@ -118,20 +118,21 @@ pub(crate) fn fit_columns(columns: &[[u64; 3]], capacity: u64) -> (Vec<Resident>
         fits
     };
     let mut resident = vec![Resident::NONE; columns.len()];
-    for (resident, [weights, times, _]) in resident.iter_mut().zip(columns) {
+    for (resident, [weights, times, ..]) in resident.iter_mut().zip(columns) {
         resident.weights = fits(*weights, 1);
         resident.times = fits(*times, 1);
     }
-    for (resident, [.., numbers]) in resident.iter_mut().zip(columns) {
+    for (resident, [.., numbers, values]) in resident.iter_mut().zip(columns) {
         resident.numbers = fits(*numbers, 2);
+        resident.values = fits(*values, 2);
     }
     (resident, left)
 }
 
 /// Bytes of the columns that stay in memory.
-pub(crate) fn bytes_of(columns: &[[u64; 3]], resident: &[Resident]) -> u64 {
+pub(crate) fn bytes_of(columns: &[[u64; 4]], resident: &[Resident]) -> u64 {
     let of = columns.iter().zip(resident).map(|(columns, resident)| {
-        let kept = [resident.weights, resident.times, resident.numbers];
+        let kept = [resident.weights, resident.times, resident.numbers, resident.values];
         columns.iter().zip(kept).map(|(bytes, kept)| if kept { *bytes } else { 0 }).sum::<u64>()
     });
     of.sum()

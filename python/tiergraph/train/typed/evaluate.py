@@ -41,6 +41,7 @@ class TypedEvaluator(Evaluator):
             seed=options.seed,
             features=options.features,
             edge_features=None,
+            edge_values=None,
             memory=memory,
             threads=options.threads,
             window=options.window,
