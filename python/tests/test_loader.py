@@ -341,6 +341,35 @@ def test_a_transform_that_returns_nothing_does_not_end_the_epoch(graph):
         next(batches)
 
 
+def test_labels_keep_their_type_on_disk_and_are_int64_in_batches(ring_path):
+    batches = tg.NeighborLoader(ring_path, [1], "train", batch_size=8, memory="64MiB")
+    assert batches.given.collate.labels[None].dtype == np.int8
+    assert next(iter(batches)).y.dtype == torch.int64
+    assert "ids" not in vars(batches.graph), "ids that are positions need no array"
+    for chosen in (False, None, True):
+        batch = next(iter(tg.NeighborLoader(ring_path, [1], labels=chosen)))
+        assert (batch.y is None) == (chosen is False)
+
+
+def test_seeds_are_of_the_loaders_memory(ring_path):
+    few = tg.NeighborLoader(ring_path, [1], np.arange(8), memory="64MiB", threads=1)
+    many = np.zeros(4 << 20, dtype=np.uint64)
+    with pytest.raises(tg.BudgetError, match="seeds, their times, links and ids"):
+        tg.NeighborLoader(ring_path, [1], many, memory="64MiB", threads=1)
+    enough = few.kept()["enough_bytes"]
+    more = tg.NeighborLoader(ring_path, [1], np.arange(8).repeat(1000), threads=1, memory="64MiB")
+    assert more.kept()["enough_bytes"] >= enough + 16 * 8 * 999
+
+
+@pytest.fixture(scope="module")
+def ring_path(tmp_path_factory):
+    """A ring of vertices numbered from 0, with small labels."""
+    path, ring = tmp_path_factory.mktemp("ring") / "g.tg", np.arange(VERTICES)
+    labels, train = (ring % 5).astype(np.int8), ring % 2 == 0
+    tg.build((ring, np.roll(ring, 1)), path, labels=labels, splits={"train": train})
+    return path
+
+
 def test_a_graph_without_features_gives_edges(edges, tmp_path):
     tg.build(edges[1:], tmp_path / "plain.tg", ids="map", layouts="training")
     graph = tg.open(tmp_path / "plain.tg", memory="256MiB")

@@ -42,24 +42,33 @@ def graph_of(given: Any) -> Graph:
 
 def seeds_of(graph: Graph, chosen: ArrayLike | str | None) -> NDArray[np.uint64]:
     """Vertex ids from ids, a mask, a split's name, or None for all."""
-    ids = graph.ids
     if chosen is None:
-        return ids
+        return graph.ids
     if isinstance(chosen, str):
         if chosen not in graph.splits:
             names = ", ".join(graph.splits) or "no split"
             raise InputError.of("use the split", chosen, expected=f"one of {names}")
-        return ids.take(positions_of(graph.splits[chosen]))
+        return _ids_at(graph, positions_of(graph.splits[chosen]))
     seeds = np.asarray(chosen)
     if seeds.ndim == 0:
         raise not_a_batch_size("input_nodes", "vertex ids, a mask or the name of a split", chosen)
     if seeds.dtype != np.bool_:
         return to_ids(seeds, "input_nodes")
-    if seeds.shape != ids.shape:
+    if seeds.shape != (graph.vertices,):
         raise InputError.of(
-            "use", "input_nodes", expected=f"a mask of shape {ids.shape}", got=seeds.shape
+            "use", "input_nodes", expected=f"a mask of shape ({graph.vertices},)", got=seeds.shape
         )
-    return ids.take(positions_of(seeds))
+    return _ids_at(graph, positions_of(seeds))
+
+
+def _ids_at(graph: Graph, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The ids at positions in the graph's order; ids that are positions need no array of all."""
+    return graph.ids.take(positions) if graph.has_own_ids else positions.view(np.uint64)
+
+
+def places_in(graph: Graph, ids: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The positions of ids in the graph's order, for ids that it has."""
+    return np.searchsorted(graph.ids, ids) if graph.has_own_ids else ids.astype(np.int64)
 
 
 def positions_of(split: NDArray[Any]) -> NDArray[np.int64]:
@@ -146,16 +155,35 @@ def times_of(
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def labels_of(graph: Graph, name: str | None) -> NDArray[Any] | None:
-    """One value a vertex, in the user's order; integers as int64, as losses want them."""
-    if name is None and "y" not in graph.labels:
+def labels_of(graph: Graph, name: Chosen) -> NDArray[Any] | None:
+    """One value a vertex, in the user's order, mapped from its file.
+
+    Those of a name; `y`, where there are such, for None or True; none for False.
+    """
+    if name is False or (not isinstance(name, str) and "y" not in graph.labels):
         return None
     name = "y" if name is None else name
     if name not in graph.labels:
         names = ", ".join(graph.labels) or "no labels"
         raise InputError.of("use the labels", name, expected=f"one of {names}")
-    labels = graph.labels[name]
-    return labels.astype(np.int64) if labels.dtype.kind in "iub" else np.asarray(labels)
+    return np.asarray(graph.labels[name])
+
+
+def masks_of(graph: Graph) -> dict[str, NDArray[Any]]:
+    """The splits that are stored as masks, mapped from their files, by PyG's names for them."""
+    splits = {name: np.asarray(graph.splits[name]) for name in graph.splits}
+    return {f"{name}_mask": split for name, split in splits.items() if split.dtype == np.bool_}
+
+
+def for_losses(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels as losses want them: integers as int64."""
+    return labels.astype(np.int64) if labels.dtype.kind in "iub" else labels
+
+
+def untyped(chosen: Any) -> Any:
+    """Seeds of a graph without types as PyG takes them too: `(None, ids or a mask)`."""
+    pair = isinstance(chosen, tuple) and len(chosen) == 2 and chosen[0] is None
+    return chosen[1] if pair else chosen
 
 
 def check_sampling(replace: bool, subgraph_type: str) -> None:

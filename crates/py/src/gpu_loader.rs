@@ -11,6 +11,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use tiergraph_gpu::DevicePtr;
 use tiergraph_graph::Graph;
+use tiergraph_mem::Reservation;
 use tiergraph_sampler::gpu::{
     BatchSize, Filled, GpuEpoch as EngineEpoch, GpuEpochStats, GpuLoader as Engine, GpuTiers,
     Outputs,
@@ -21,7 +22,7 @@ use crate::batch::{Names, to_dict as by_cpu_to_dict};
 use crate::calls::Call;
 use crate::errors::{detached, from_json, raise, spoilt, to_json};
 use crate::loader::SIGNAL_POLL;
-use crate::loader_options::Options;
+use crate::loader_options::{HELD, Options};
 use crate::of_process::OfProcess;
 
 /// A loader that makes mini-batches of one graph on a GPU, one after the other.
@@ -32,6 +33,8 @@ pub(crate) struct GpuLoader {
     seeds: Vec<u32>,
     times: Option<Vec<i64>>,
     cpu: Option<CpuPart>,
+    /// The memory of seeds, times and what the caller holds beside them.
+    _held: Reservation,
 }
 
 /// The loader that samples batches on the CPU, and the ids that their arrays are made with.
@@ -66,6 +69,8 @@ impl GpuLoader {
             let open = options.open()?;
             let mut graph = Graph::open(&path, &open)?;
             graph.set_cancel(call.cancel.clone());
+            let held = options.held_bytes(seeds.len(), times.is_some());
+            let _held = graph.memory().reserve(held, HELD)?;
             let seeds = graph.ids().find(seeds)?;
             let places: Option<Vec<u32>> = match graph.order().is_reordered() {
                 true => {
@@ -82,7 +87,7 @@ impl GpuLoader {
             if !sampled_on_cpu {
                 let engine = Engine::new(&graph, tiers, &loader, &seeds, places, &how, presample)?;
                 let engine = OfProcess::new(Arc::new(Mutex::new(engine)));
-                return Ok(Self { engine, graph, seeds, times, cpu: None });
+                return Ok(Self { engine, graph, seeds, times, cpu: None, _held });
             }
             let names = Arc::from([Names::of(&graph)?]);
             let (times_of, rank) = (times.as_deref(), Rank::default());
@@ -95,6 +100,7 @@ impl GpuLoader {
                 seeds,
                 times,
                 cpu,
+                _held,
             })
         })
     }

@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use tiergraph_core::{Cancel, Error, ErrorKind, Result};
 use tiergraph_format::hetero::{HeteroManifest, NodeType};
 use tiergraph_graph::{Graph, HeteroGraph, OpenOptions};
+use tiergraph_mem::Reservation;
 use tiergraph_sampler::{
     Epoch as Prepared, EpochStats, GraphTypes, Inputs, Loader as Engine, LoaderOptions, MemoryPlan,
     Rank,
@@ -19,7 +20,7 @@ use tiergraph_sampler::{
 use crate::batch::{Names, to_dict};
 use crate::calls::Call;
 use crate::errors::{detached, from_json, raise, spoilt, to_json};
-use crate::loader_options::Options;
+use crate::loader_options::{HELD, Options};
 use crate::of_process::OfProcess;
 
 /// The time that a wait for a batch lasts before it looks for Ctrl-C.
@@ -44,6 +45,8 @@ struct Seeded {
     seeds: Vec<u32>,
     /// The user's ids of vertices, for each node type.
     names: Arc<[Names]>,
+    /// The memory of seeds, times and what the caller holds beside them.
+    _held: Reservation,
 }
 
 impl Seeded {
@@ -53,23 +56,29 @@ impl Seeded {
         cancel: &Cancel,
         options: &Options,
         seeds: &[u64],
+        timed: bool,
     ) -> Result<Self> {
+        let reserve =
+            |graph: &Graph| graph.memory().reserve(options.held_bytes(seeds.len(), timed), HELD);
         if HeteroManifest::is_at(path) {
             let graph = HeteroGraph::open(path, open, cancel)?;
+            let _held = reserve(&graph.nodes()[0])?;
             let options = options.loader(true)?;
             let names_of_seeds = SeedNames::of_types(graph.manifest(), &options.inputs);
             let seeds = names_of_seeds.find(seeds)?;
             let names = graph.nodes().iter().map(|graph| Names::of(graph));
             let names = names.collect::<Result<_>>()?;
-            return Ok(Self { names_of_seeds, types: (&graph).into(), options, seeds, names });
+            let types = (&graph).into();
+            return Ok(Self { names_of_seeds, types, options, seeds, names, _held });
         }
         let mut graph = Graph::open(path, open)?;
         graph.set_cancel(cancel.clone());
+        let _held = reserve(&graph)?;
         let (options, seeds) = (options.loader(false)?, graph.ids().find(seeds)?);
         let names = Arc::from([Names::of(&graph)?]);
         let graph = Arc::new(graph);
         let types = (&graph).into();
-        Ok(Self { types, names_of_seeds: SeedNames::Graph(graph), options, seeds, names })
+        Ok(Self { types, names_of_seeds: SeedNames::Graph(graph), options, seeds, names, _held })
     }
 
     fn inputs<'a>(&'a self, times: Option<&'a [i64]>, rank: Rank) -> Inputs<'a> {
@@ -130,7 +139,7 @@ impl Loader {
             let presample = options.presample.unwrap_or(usize::MAX);
             let open = |memory| {
                 let open = OpenOptions { memory, ..options.open()? };
-                Seeded::open(&path, &open, &call.cancel, &options, seeds)
+                Seeded::open(&path, &open, &call.cancel, &options, seeds, times.is_some())
             };
             let plan = || {
                 let graph = open(options.memory)?;

@@ -29,6 +29,9 @@ pub(crate) struct Options {
     /// Whether epochs may be given other seeds than the loader's.
     #[serde(default)]
     seeds_vary: bool,
+    /// Bytes that the caller holds for the loader, beside seeds and their times.
+    #[serde(default)]
+    held: u64,
     pub(crate) presample: Option<usize>,
     pub(crate) multiprocessors: Option<u32>,
     /// Options of sampling along each edge type; an ordinary graph has one.
@@ -47,11 +50,11 @@ struct EdgeOptions {
     weight_attr: Option<String>,
     time_attr: Option<String>,
     features: Option<String>,
+    #[serde(default)]
+    values: Vec<String>,
 }
 
 /// A placement by name, or the share of memory that features get.
-    #[serde(default)]
-    values: Vec<String>,
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum PlacementName {
@@ -59,7 +62,19 @@ enum PlacementName {
     Name(String),
 }
 
+/// What `Options::held_bytes` are of, for errors.
+pub(crate) const HELD: &str = "the seeds, their times, links and ids";
+
 impl Options {
+    /// Bytes of what is held for so many seeds, by the caller and here, while an epoch runs.
+    pub(crate) fn held_bytes(&self, seeds: usize, timed: bool) -> u64 {
+        // The caller's ids, vertices, and an epoch's; the places of a shuffle; an epoch's own ids.
+        let of_seed = 8 + 4 + 4 + 4 * u64::from(self.shuffle) + 12 * u64::from(self.seeds_vary);
+        // The caller's times, a copy, and an epoch's.
+        let of_times = 3 * 8 * u64::from(timed);
+        self.held + seeds as u64 * (of_seed + of_times)
+    }
+
     /// The options that a loader opens its graph with.
     pub(crate) fn open(&self) -> Result<OpenOptions> {
         Ok(OpenOptions {
@@ -82,6 +97,7 @@ impl Options {
                 weights: of.weight_attr.clone(),
                 times: self.times(of.time_attr.as_deref())?,
                 features: of.features.clone(),
+                values: of.values.clone(),
                 ..SampleOptions::default()
             })
         });
@@ -97,7 +113,6 @@ impl Options {
                 Some("in") | None => Direction::In,
                 Some(other) => {
                     return Err(Error::new(ErrorKind::Input, "sample in direction")
-                values: of.values.clone(),
                         .object(other)
                         .expected("`in` or `out`"));
                 }

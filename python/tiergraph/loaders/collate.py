@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _native, pyg
 from ..hetero import EdgeType
+from ..inputs import for_losses
 
 Finish: TypeAlias = Callable[[Any, Any], Any]
 """From a native batch and its data to what is handed over."""
@@ -52,7 +53,9 @@ class Collate:
                 if nodes["degree"] is not None:
                     to.degree = tensor(nodes["degree"])
                 if name in self.labels:
-                    to.y = tensor(self.labels[name][places])
+                    to.y = tensor(for_losses(self.labels[name][places]))
+                for mask, values in self.masks[name].items():
+                    to[mask] = tensor(values[places])
             if name in self.node_times:
                 to[self.time_attr] = tensor(self.node_times[name][places])
             if self.disjoint:

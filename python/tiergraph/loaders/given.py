@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..graph import Graph
 from ..handles import without
 from ..hetero import HeteroGraph, is_hetero, open_hetero
-from ..inputs import graph_of, seeds_of, times_of
+from ..inputs import graph_of, places_in, seeds_of, times_of
 from .collate import Collate
 from .options import Settings
 
@@ -76,12 +76,16 @@ class LoaderInput(ABC):
         """The seeds' times: those given, or their own where nodes have times."""
         times, own = self._input_time, self.collate.node_times.get(self.collate.input_type)
         if times is None and own is not None:
-            times = own.take(np.searchsorted(self.graph.ids, self.seeds), mode="clip")
+            times = own.take(places_in(self.graph, self.seeds), mode="clip")
         return times_of(self.how.time_attr, times, len(self.seeds))
 
     def native(self) -> dict[str, Any]:
         """What the native part is told."""
-        return self.how.native() | self._types()
+        return self.how.native() | self._types() | {"held": self._held_bytes()}
+
+    def _held_bytes(self) -> int:
+        """Bytes that are held for as long as the loader is, beside seeds and their times."""
+        return int(self.how.held) + (self.graph.ids.nbytes if self.graph.has_own_ids else 0)
 
     @abstractmethod
     def _types(self) -> dict[str, Any]:

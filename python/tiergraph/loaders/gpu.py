@@ -24,6 +24,7 @@ from ..arguments.calls import warn
 from ..arguments.sizes import to_bytes
 from ..devices import find_libraries
 from ..errors import FallbackWarning
+from ..inputs import for_losses
 from .moving import moved
 
 if TYPE_CHECKING:
@@ -127,14 +128,13 @@ class GpuPart:
         self._allocating, self._handing = (
             torch.cuda.ExternalStream(stream, device=self._device) for stream in streams
         )
-        self._labels = None if labels is None else torch.from_numpy(labels).to(self._device)
-        ids = graph.ids.view(np.int64) if graph.has_own_ids else None
-        self._ids = None if ids is None else torch.from_numpy(ids).to(self._device)
+        self._labels = None if labels is None else self._moved(for_losses(labels))
+        masks = given.collate.masks.get(None, {})
+        self._masks = {name: self._moved(mask) for name, mask in masks.items()}
+        self._ids = self._moved(graph.ids.view(np.int64)) if graph.has_own_ids else None
         # Kernels know the degrees of their own batches.
         degrees = graph.degrees(options.get("direction") or "in") if sampled_on_cpu else None
-        self._degrees = (
-            None if degrees is None else torch.from_numpy(degrees.astype(np.int64)).to(self._device)
-        )
+        self._degrees = None if degrees is None else self._moved(degrees.astype(np.int64))
 
     def placed(self) -> dict[str, Any]:
         """Bytes and rows by tier, and how many multiprocessors prepare batches.
@@ -173,6 +173,13 @@ class GpuPart:
                 yield tensors.n_id, tensors.x
         finally:
             batches.close()
+
+    def _moved(self, array: NDArray[Any]) -> torch.Tensor:
+        """An array with a value a vertex as a tensor on the device."""
+        # What is mapped cannot be written to, of which PyTorch warns.
+        own = array if array.flags.writeable else array.copy()
+        tensor: torch.Tensor = pyg.torch().from_numpy(own).to(self._device)
+        return tensor
 
     def _allocate(self, nodes: int, edges: int) -> GpuBuffers:
         """Tensors that have room for a batch of so many nodes and edges."""

@@ -70,8 +70,8 @@ class NeighborLoader(Loader):
     seeds and have equally many batches (`docs/sampling.md`). `state_dict` and `load_state_dict`
     go on in the middle of an epoch.
 
-    - `memory` bounds what the loader holds, batches and cache included, `"2GiB"` or bytes; three
-      quarters of what the machine has free.
+    - `memory` bounds what the loader holds, batches, cache and seeds included, `"2GiB"` or bytes;
+      three quarters of what the machine has free.
     - `threads` prepare batches (the machine's cores), `window` batches (4) together, which share
       reads; `prefetch` may be begun beyond a window and not yet taken: a window for each thread. On
       a GPU, `prefetch` are begun before the last is taken: 1, or 3 where rows are read.

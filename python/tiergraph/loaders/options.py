@@ -73,7 +73,10 @@ NOT_NATIVE |= {"device", "device_memory", "memory"}
 
 
 class Settings(SimpleNamespace):
-    """`LoaderOptions`, and what is sampled: `num_neighbors`, `disjoint`, names of values."""
+    """`LoaderOptions`, and what is sampled: `num_neighbors`, `disjoint`, names of values.
+
+    `held` is how many bytes a loader holds itself, which are of its `memory`.
+    """
 
     @classmethod
     def of(cls, given: Mapping[str, Any], **other: Any) -> Settings:
@@ -81,7 +84,7 @@ class Settings(SimpleNamespace):
         sampled = ("num_neighbors", "disjoint", "weight_attr", "time_attr", "temporal_strategy")
         all_none = dict.fromkeys(LoaderOptions.__annotations__)
         named = {name: given[name] for name in sampled}
-        return cls(**all_none | DEFAULTS | given["options"] | named | other)
+        return cls(**all_none | DEFAULTS | given["options"] | named | {"held": 0} | other)
 
     @property
     def has_trees(self) -> bool:
