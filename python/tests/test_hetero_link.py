@@ -54,6 +54,15 @@ def loader(path, edge_type, **options):
     )
 
 
+@pytest.mark.parametrize("edge_type", [BUYS, KNOWS])
+def test_an_edge_type_alone_is_all_its_edges(path, edges, edge_type):
+    for given in (edge_type, (edge_type, None)):
+        made = tg.LinkNeighborLoader(path, [2], edge_label_index=given, batch_size=400)
+        found = np.concatenate([ends(batch, edge_type) for batch in made], axis=1)
+        expected = np.stack(edges[edge_type])
+        assert sorted(map(tuple, found.T)) == sorted(map(tuple, expected.T))
+
+
 def ends(batch, edge_type):
     """The nodes of a batch's links."""
     row, col = batch[edge_type].edge_label_index

@@ -135,6 +135,49 @@ def test_negatives_are_the_same_words_for_ever(graph, links):
     assert found.ravel().tolist() == expected
 
 
+def test_an_epochs_seeds_are_those_of_its_batches(graph, links):
+    """What the native part is told at an epoch's begin, of rank after rank."""
+    for rank, disjoint in ((0, False), (1, False), (0, True)):
+        options = {"shuffle": True, "neg_sampling_ratio": 0.5, "disjoint": disjoint}
+        made = loader(graph, links, **options, rank=rank, world_size=2)
+        for epoch in (0, 1):
+            order, cut = made._order(epoch), made._cut()
+            seeds, bounds = made._seeds_of(epoch, order, cut)
+            assert (len(bounds), bounds[-1]) == (len(cut) + 1, len(seeds))
+            for batch in range(len(cut)):
+                expected = made._batch(epoch, order, cut, batch).seeds
+                np.testing.assert_array_equal(seeds[bounds[batch] : bounds[batch + 1]], expected)
+
+
+def test_an_epochs_seeds_are_made_once(graph, links, monkeypatch):
+    made, seeds_of = [], tg.LinkNeighborLoader._seeds_of
+    note = lambda *given: made.append(given[1]) or seeds_of(*given)  # noqa: E731
+    monkeypatch.setattr(tg.LinkNeighborLoader, "_seeds_of", note)
+    batches = loader(graph, links, neg_sampling_ratio=1)
+    first = [everything(batch) for batch in batches]
+    assert made == [0]
+    batches.set_epoch(0)
+    assert [everything(batch) for batch in batches] == first
+    list(batches)
+    assert made == [0, 1]
+    few = loader(graph, links, presample=0, window=1)
+    assert len(few.maker.seeds) < 64, "a window's"
+    assert [everything(b) for b in few] == [everything(b) for b in loader(graph, links)]
+
+
+def test_links_are_of_the_loaders_memory(graph):
+    many = np.tile(graph.ids[:2].reshape(2, 1), 1 << 22)
+    with pytest.raises(tg.BudgetError, match="seeds, their times, links and ids"):
+        loader(graph, many, batch_size=1 << 16, memory="96MiB", threads=1)
+
+
+def test_no_links_are_all_edges(graph):
+    batches = loader(graph, None, batch_size=512)
+    found = np.concatenate([ends(batch) for batch in batches], axis=1)
+    edges = np.concatenate([np.stack(batch) for batch in graph.edge_batches()], axis=1)
+    np.testing.assert_array_equal(found, edges.astype(np.int64))
+
+
 def test_disjoint_links_share_no_node(graph, links):
     batch = next(iter(loader(graph, links, disjoint=True)))
     assert batch.num_sampled_nodes[0] == 32

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .. import _native
 from ..arguments.calls import checked, checked_class
@@ -100,6 +104,19 @@ class HeteroGraph:
                 return dict(info)
         names = ", ".join(map(str, self.edge_types))
         raise InputError.of("find the edge type", edge_type, expected=f"one of {names}")
+
+    def edge_batches(self, edge_type: EdgeType) -> Iterator[tuple[NDArray[Any], ...]]:
+        """All edges of a type in batches `(src, dst)`, numbered within the types of its ends.
+
+        uint64 of shape (n,), as `Graph.edge_batches` has them.
+        """
+        source, _, destination = edge_type
+        # Destinations come first in the graph of the edges.
+        base = 0 if source == destination else self.num_nodes_dict[destination]
+        path = Path(self.path) / self.edge_info(edge_type)["graph"]
+        with open(path, memory=self.memory, threads=1) as graph:
+            for src, dst, *_ in graph.edge_batches():
+                yield src - np.uint64(base), dst
 
     @cached_property
     def node_types(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,12 @@ class LinkEnds:
         return (words * np.uint64(self.counts[end])) >> np.uint64(32)
 
 
+def edges_of(batches: Iterable[tuple[NDArray[Any], ...]]) -> Ids:
+    """All edges of batches as links."""
+    parts = [np.stack(batch[:2]).astype(np.uint64, copy=False) for batch in batches]
+    return np.concatenate(parts, axis=1) if parts else np.empty((2, 0), np.uint64)
+
+
 def links_of(given: ArrayLike) -> Ids:
     """Vertex ids of shape (2, L), row by row."""
     links = np.asarray(given)
@@ -57,17 +64,21 @@ def links_of(given: ArrayLike) -> Ids:
 
 
 def typed_links_of(graph: HeteroGraph, given: Any) -> tuple[EdgeType, Ids]:
-    """An edge type, and nodes of its ends' types of shape (2, L)."""
+    """An edge type, and nodes of its ends' types of shape (2, L): all its edges without links."""
+    if isinstance(given, tuple | list):
+        is_type = len(given) == 3 and all(isinstance(name, str) for name in given)
+        given = (tuple(given), None) if is_type else tuple(given)
     edge_type, links = given if isinstance(given, tuple) and len(given) == 2 else (None, ())
+    edge_type = tuple(edge_type) if isinstance(edge_type, list) else edge_type
     if edge_type not in graph.edge_types:
         raise InputError.of(
             "use",
             "edge_label_index",
-            expected="`(edge type, nodes of shape (2, L))`, with one of the edge types "
-            + ", ".join(map(str, graph.edge_types)),
+            expected="`(edge type, nodes of shape (2, L))`, with one of the edge types, "
+            "or one alone for all its edges: " + ", ".join(map(str, graph.edge_types)),
             got=edge_type if edge_type is not None else type(given).__name__,
         )
-    found = links_of(links)
+    found = edges_of(graph.edge_batches(edge_type)) if links is None else links_of(links)
     for row, count, name in zip(
         found, LinkEnds.of_types(graph, edge_type).counts, edge_type[::2], strict=True
     ):

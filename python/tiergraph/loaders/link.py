@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _native, pyg
 from ..arguments.calls import options_of, taking
-from ..arguments.checks import one
+from ..arguments.checks import arguments, one
 from ..arguments.dataloader import take
 from ..errors import InputError
 from ..graph import Graph
 from ..hetero import EdgeType, HeteroGraph
 from ..inputs import PathLike, check_sampling, not_a_batch_size
 from .base import Loader, places_of
-from .ends import LinkEnds, links_of, typed_links_of
+from .ends import LinkEnds, edges_of, links_of, typed_links_of
 from .given import LoaderInput, opened
 from .making import BatchMaker
 from .moving import to_device
@@ -43,6 +43,9 @@ Places = NDArray[np.int64]
 
 SHUFFLE = (1 << 32) - 1
 """The stream of draws that shuffles an epoch's links; those below are its batches' negatives."""
+
+MOST_WINDOW = 4
+"""Batches that are prepared together, and so sampled once at least, if a loader is not told."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +104,35 @@ class Links:
     """Which of all links they are; those after them are negative."""
 
 
+@dataclass(frozen=True)
+class FirstSeeds:
+    """That the maker's own seeds are those of epoch 0, and where each of its batches begins."""
+
+    rank: tuple[int, int]
+    """Whose batches they are, and of how many ranks."""
+    bounds: list[int]
+
+
+class Draw:
+    """NumPy's Philox under one key after the other, which is set faster than it is made."""
+
+    def __init__(self) -> None:
+        self._philox = np.random.Philox(0)
+        self._state: Any = np.random.Philox(key=0).state
+
+    def __call__(self, key: NDArray[np.uint64], count: int) -> Ids:
+        """The first 64-bit words under a key."""
+        self._state["state"]["key"] = key
+        self._philox.state = self._state
+        return self._philox.random_raw(count)
+
+
 @taking(take)
 class LinkNeighborLoader(Loader):
     """Batches of links with sampled neighbours, as `torch_geometric.data.Data`.
 
-    `edge_label_index` has the links: vertex ids of shape (2, L). `edge_label`, if given, has a
+    `edge_label_index` has the links: vertex ids of shape (2, L); None is all edges, once each, in
+    the order of `Graph.edge_batches`, and 16 bytes of `memory` each. `edge_label`, if given, has a
     label for each. `neg_sampling` is `"binary"`, `"triplet"`, `{"mode": …, "amount": …}` or PyG's
     `NegativeSampling`; `neg_sampling_ratio` is short for an amount of binary ones. Everything else
     is as in `NeighborLoader`, but that links are not sampled by time, and so are the batches, which
@@ -118,10 +145,11 @@ class LinkNeighborLoader(Loader):
     - `input_id`: which of the links given.
 
     Of a heterogeneous graph, `edge_label_index` is `(edge type, nodes of shape (2, L))`, numbered
-    within the types of its ends. Batches are `HeteroData`, `num_neighbors` is as in
-    `HeteroNeighborLoader`; the edge type has `edge_label_index`, `edge_label` and `input_id`, the
-    type of its sources `src_index`, that of its targets `dst_pos_index` and `dst_neg_index`. Ends
-    of negative links are drawn from the nodes of their type.
+    within the types of its ends, or an edge type for all its edges. Batches are `HeteroData`,
+    `num_neighbors` is as in `HeteroNeighborLoader`; the edge type has `edge_label_index`,
+    `edge_label` and `input_id`, the type of its sources `src_index`, that of its targets
+    `dst_pos_index` and `dst_neg_index`. Ends of negative links are drawn from the nodes of their
+    type.
 
     Ends of negative links are drawn uniformly from all vertices, so that a few may be links. They
     follow from (seed, epoch, batch) alone: NumPy's Philox under the key (seed, 2^32 epoch +
@@ -131,12 +159,13 @@ class LinkNeighborLoader(Loader):
     Raises `InputError` for links that are none, and what `NeighborLoader` raises.
     """
 
+    @arguments(**LOADER_CHECKS)
     @options_of(LoaderOptions, DEFAULTS)
     def __init__(
         self,
         graph: Graph | HeteroGraph | PathLike,
         num_neighbors: Fanouts,
-        edge_label_index: Any,
+        edge_label_index: Any = None,
         edge_label: ArrayLike | None = None,
         edge_label_time: None = None,
         replace: bool = False,
@@ -158,8 +187,9 @@ class LinkNeighborLoader(Loader):
         self._edge_type: EdgeType | None = None
         """Of a heterogeneous graph: what the links are of."""
         if isinstance(found, Graph):
-            of_seeds, self._links = found, links_of(edge_label_index)
-    @arguments(**LOADER_CHECKS)
+            all_edges = edge_label_index is None
+            links = edges_of(found.edge_batches()) if all_edges else links_of(edge_label_index)
+            of_seeds, self._links = found, links
             self._between = LinkEnds.of_graph(found)
         else:
             self._edge_type, self._links = typed_links_of(found, edge_label_index)
@@ -168,9 +198,11 @@ class LinkNeighborLoader(Loader):
         self._labels = labels_of(edge_label, self._links.shape[1], self._negatives)
         self._disjoint = disjoint
         super().__init__(of_seeds, Settings.of(given), transform)
-        seeds, _ = self._seeds_of(0, self._order(0), self._cut())
+        cut, rank = self._cut(), self._rank.now()
+        seeds, bounds = self._seeds_of(0, self._order(0), cut, self._presampled())
+        self._first_seeds = FirstSeeds(rank, bounds) if len(bounds) == len(cut) + 1 else None
         most = {"batch_size": self._most_seeds(), "shuffle": False, "drop_last": False}
-        how = Settings.of(given, **most)
+        how = Settings.of(given, held=self._held_bytes(), **most)
         of = owned, seeds, None, how
         ends = list(dict.fromkeys((self._edge_type or ())[::2]))
         given_ends: LoaderInput = (
@@ -187,8 +219,11 @@ class LinkNeighborLoader(Loader):
         return int(self._links.shape[1])
 
     def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source | Moved:
-        order, cut = self._order(epoch), self._cut()
-        seeds, bounds = self._seeds_of(epoch, order, cut)
+        order, cut, first_seeds = self._order(epoch), self._cut(), self._first_seeds
+        if epoch == 0 and first_seeds is not None and first_seeds.rank == rank:
+            seeds, bounds = self.maker.seeds, first_seeds.bounds
+        else:
+            seeds, bounds = self._seeds_of(epoch, order, cut)
 
         def finish(native: _native.Batch | _native.GpuBatch, data: Batch) -> Batch:
             links = self._batch(epoch, order, cut, native["number"] // rank[1])
@@ -196,12 +231,17 @@ class LinkNeighborLoader(Loader):
 
         return self.maker.epoch(epoch, first, rank, finish, seeds, bounds)
 
-    def _most_seeds(self) -> int:
-        """The most ends that a batch of links and negatives may have, in any epoch."""
+    def _most_ends(self) -> int:
+        """The most ends that a batch of links and negatives may have, repeated ones too."""
         links = min(self.batch_size, max(self._inputs(), 1))
         ends = 2 * links
         if self._negatives is not None:
             ends += self._negatives.ends * self._negatives.beside(links)
+        return ends
+
+    def _most_seeds(self) -> int:
+        """The most seeds that a batch of links and negatives may have, in any epoch."""
+        ends = self._most_ends()
         return ends if self._disjoint else max(1, min(ends, self._between.vertices))
 
     def _order(self, epoch: int) -> Places:
@@ -211,41 +251,80 @@ class LinkNeighborLoader(Loader):
             return np.arange(count)
         return np.argsort(self._draws(epoch, SHUFFLE, count), kind="stable")
 
-    def _draws(self, epoch: int, stream: int, count: int) -> Ids:
+    def _presampled(self) -> int | None:
+        """How many seeds are sampled to see what is worth keeping; None for an epoch's."""
+        presample, window = self._options.presample, self._options.window or MOST_WINDOW
+        return None if presample is None else self._most_seeds() * max(presample, window)
+
+    def _held_bytes(self) -> int:
+        """Bytes of the links, of their labels, and of their order in an epoch."""
+        labels = 0 if self._labels is None else self._labels.nbytes
+        return self._links.nbytes + labels + 8 * self._inputs()
+
+    def _draws(self, epoch: int, stream: int, count: int, draw: Draw | None = None) -> Ids:
         """Random 64-bit words."""
         key = np.array([self._seed() & (1 << 64) - 1, epoch << 32 | stream], dtype=np.uint64)
-        return np.random.Philox(key=key).random_raw(count)
+        return (draw or Draw())(key, count)
 
-    def _batch(self, epoch: int, order: Places, cut: _native.Cut, batch: int) -> Links:
-        """The rank's batch `batch`: its links, then its negatives."""
+    def _ends(
+        self, epoch: int, order: Places, cut: _native.Cut, batch: int, draw: Draw | None = None
+    ) -> tuple[Ids, int, NDArray[np.integer[Any]]]:
+        """The ends of the links of the rank's batch `batch`, and then of its negatives.
+
+        Sources come before targets. Also how many sources there are, and which of all links.
+        """
         chosen = places_of(cut, batch, order)
         source, target = self._links[:, chosen]
         if self._negatives is not None:
             count, ends = self._negatives.beside(len(chosen)), self._negatives.ends
-            words = self._draws(epoch, cut.number(batch), ends * count) >> np.uint64(32)
+            words = self._draws(epoch, cut.number(batch), ends * count, draw) >> np.uint64(32)
             words = words.reshape(ends, count)
             target = np.concatenate([target, self._drawn(1, words[-1])])
             if ends == 2:
                 source = np.concatenate([source, self._drawn(0, words[0])])
-        base = np.uint64(self._between.base)
-        seeds = np.concatenate([source, target + base])
+        both = np.concatenate([source, target + np.uint64(self._between.base)])
+        return both, len(source), chosen
+
+    def _batch(self, epoch: int, order: Places, cut: _native.Cut, batch: int) -> Links:
+        """The rank's batch `batch`: its links, then its negatives."""
+        seeds, sources, chosen = self._ends(epoch, order, cut, batch)
         places: Places = np.arange(len(seeds))
         if not self._disjoint:
             seeds, places = np.unique(seeds, return_inverse=True)
         # Targets of a type of their own are counted from 0.
-        others = np.count_nonzero(seeds < base)
-        return Links(seeds, places[: len(source)], places[len(source) :] - others, chosen)
+        others = np.count_nonzero(seeds < np.uint64(self._between.base))
+        return Links(seeds, places[:sources], places[sources:] - others, chosen)
 
     def _drawn(self, end: int, words: Ids) -> Ids:
         """Sources (`end` 0) or targets (1) of links that are made up, by 32 random bits each."""
         places = self._between.drawn(end, words)
-        return places if self._edge_type is not None else self.graph.ids[places.astype(np.int64)]
+        if self._edge_type is not None or not self.graph.has_own_ids:
+            return places
+        return self.graph.ids[places.astype(np.int64)]
 
-    def _seeds_of(self, epoch: int, order: Places, cut: _native.Cut) -> tuple[Ids, list[int]]:
-        """The seeds of the rank's batches, one behind the other, and where each begins."""
-        seeds = [self._batch(epoch, order, cut, batch).seeds for batch in range(len(cut))]
-        bounds = np.cumsum([0, *map(len, seeds)]).tolist()
-        return np.concatenate(seeds) if seeds else np.empty(0, dtype=np.uint64), bounds
+    def _seeds_of(
+        self, epoch: int, order: Places, cut: _native.Cut, most: int | None = None
+    ) -> tuple[Ids, list[int]]:
+        """The seeds of the rank's batches, one behind the other, and where each begins.
+
+        Of the first batches alone once these have `most` seeds.
+        """
+        bounds, draw = [0], Draw()
+        # Memory that is not written to is not there yet.
+        seeds = np.empty(len(cut) * self._most_ends(), dtype=np.uint64)
+        for batch in range(len(cut)):
+            ends, _, _ = self._ends(epoch, order, cut, batch, draw)
+            if not self._disjoint:
+                ends.sort()
+                is_first = np.ones(len(ends), dtype=bool)
+                np.not_equal(ends[1:], ends[:-1], out=is_first[1:])
+                ends = ends[is_first]
+            bounds.append(bounds[-1] + len(ends))
+            seeds[bounds[-2] : bounds[-1]] = ends
+            if most is not None and bounds[-1] >= most:
+                break
+        seeds.resize(bounds[-1], refcheck=False)
+        return seeds, bounds
 
     def _with_links(self, data: Any, links: Links) -> Batch:
         positives = len(links.positives)

@@ -73,6 +73,11 @@ class BatchMaker:
         assert why is not None, "a way that was tried failed"
         return why
 
+    @property
+    def seeds(self) -> NDArray[np.uint64]:
+        """The seeds that it was made with."""
+        return self._given.seeds
+
     def epoch(
         self,
         epoch: int,
