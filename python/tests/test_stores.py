@@ -71,6 +71,12 @@ def test_features_come_by_any_index(graph, arrays):
     np.testing.assert_array_equal(mask.numpy(), np.arange(VERTICES) % 3 == 0)
 
 
+def test_a_mask_of_another_length_is_refused(graph):
+    mask = torch.ones(VERTICES - 1, dtype=torch.bool)
+    with pytest.raises(tg.InputError, match=rf"shape \({VERTICES},\).*\({VERTICES - 1},\)"):
+        FeatureStore(graph).get_tensor(group_name=None, attr_name="x", index=mask)
+
+
 def test_what_there_is_and_how_large(graph):
     store = FeatureStore(graph)
     names = [attr.attr_name for attr in store.get_all_tensor_attrs()]

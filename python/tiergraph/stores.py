@@ -163,6 +163,9 @@ def _positions(index: Any, vertices: int) -> NDArray[np.int64] | None:
         return np.arange(*index.indices(vertices))
     positions = np.atleast_1d(np.asarray(index))
     if positions.dtype == np.bool_:
+        if positions.shape != (vertices,):
+            expected = f"a mask of shape ({vertices},), a value a vertex"
+            raise InputError.of("read rows", expected=expected, got=f"one of {positions.shape}")
         positions = np.flatnonzero(positions)
     positions = positions.astype(np.int64)
     if positions.size and not -vertices <= positions.min() <= positions.max() < vertices:
