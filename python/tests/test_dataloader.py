@@ -98,6 +98,36 @@ def test_a_batch_size_in_the_place_of_the_seeds_is_told(path, tmp_path):
         tg.NeighborLoader(tmp_path / "h.tg", [2], 16, "a")
 
 
+def test_what_pyg_takes_in_other_forms_is_taken(path):
+    sampler, base = pyg.geometric("sampler"), pyg.geometric("sampler.base")
+    given = {"memory": "64MiB", "batch_size": 4}
+    expected = next(iter(tg.NeighborLoader(path, [2, 1], torch.tensor([7, 5]), **given)))
+    made = tg.NeighborLoader(
+        path,
+        sampler.NumNeighbors([2, 1]),
+        (None, torch.tensor([7, 5])),
+        subgraph_type=base.SubgraphType.directional,
+        shuffle=None,
+        **given,
+    )
+    assert torch.equal(next(iter(made)).n_id, expected.n_id)
+    with pytest.raises(tg.InputError, match="directional"):
+        tg.NeighborLoader(path, [2], subgraph_type=base.SubgraphType.induced)
+
+
+def test_what_loops_ask_a_loader_for_is_there(path):
+    loader = tg.NeighborLoader(path, [2], "train", batch_size=4, drop_last=True)
+    assert (len(loader.dataset), loader.num_workers, loader.drop_last) == (VERTICES // 2, 0, True)
+    assert loader.input_nodes.tolist() == list(range(0, VERTICES, 2))
+    links = tg.LinkNeighborLoader(path, [2], [[1, 2], [2, 3]], num_workers=0)
+    assert (len(links.dataset), links.num_workers, links.drop_last) == (2, 0, False)
+
+
+def test_an_engine_that_reads_nothing_is_refused(path):
+    with pytest.raises(tg.InputError, match="read engine `null`: expected one that reads"):
+        tg.NeighborLoader(path, [2], io="null")
+
+
 def test_data_of_pyg_is_answered_with_how_to_store_it():
     data = pyg.geometric("data").Data(edge_index=torch.tensor([[0], [1]]))
     with pytest.raises(tg.InputError, match=r"tiergraph.build\(data"):

@@ -341,6 +341,13 @@ def test_a_transform_that_returns_nothing_does_not_end_the_epoch(graph):
         next(batches)
 
 
+def test_masks_of_splits_come_with_a_batch(graph, path):
+    for batch in loader(graph):
+        places = np.searchsorted(graph.ids, batch.n_id.numpy().view(np.uint64))
+        np.testing.assert_array_equal(batch.train_mask.numpy(), places % 3 == 0)
+        assert "val_mask" not in batch, "a list of positions is no mask"
+
+
 def test_labels_keep_their_type_on_disk_and_are_int64_in_batches(ring_path):
     batches = tg.NeighborLoader(ring_path, [1], "train", batch_size=8, memory="64MiB")
     assert batches.given.collate.labels[None].dtype == np.int8

@@ -98,15 +98,6 @@ def edge_features_in(info: Mapping[str, Any], chosen: Chosen) -> str | None:
     return name if name in info["edge_features"] else None
 
 
-def _chosen(chosen: Chosen, usual: str, there: Container[str]) -> str | None:
-    if isinstance(chosen, str):
-        return chosen
-    return usual if chosen and usual in there else None
-
-
-def node_times_of(graph: Graph, attribute: str | None) -> NDArray[np.int64] | None:
-    """The nodes' times in the order of the ids, where the attribute names such."""
-    if attribute is None or attribute not in graph.info()["node_times"]:
 def edge_values_in(
     infos: Sequence[tuple[Mapping[str, Any], Collection[str]]], chosen: ChosenSome
 ) -> list[list[str]]:
@@ -128,6 +119,15 @@ def edge_values_in(
     return [[name for name in names if name in wanted] for names in has]
 
 
+def _chosen(chosen: Chosen, usual: str, there: Container[str]) -> str | None:
+    if isinstance(chosen, str):
+        return chosen
+    return usual if chosen and usual in there else None
+
+
+def node_times_of(graph: Graph, attribute: str | None) -> NDArray[np.int64] | None:
+    """The nodes' times in the order of the ids, where the attribute names such."""
+    if attribute is None or attribute not in graph.info()["node_times"]:
         return None
     return np.asarray(graph.labels[attribute])
 
@@ -162,7 +162,7 @@ def labels_of(graph: Graph, name: Chosen) -> NDArray[Any] | None:
     """
     if name is False or (not isinstance(name, str) and "y" not in graph.labels):
         return None
-    name = "y" if name is None else name
+    name = name if isinstance(name, str) else "y"
     if name not in graph.labels:
         names = ", ".join(graph.labels) or "no labels"
         raise InputError.of("use the labels", name, expected=f"one of {names}")

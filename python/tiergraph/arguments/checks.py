@@ -69,6 +69,16 @@ def number(least: float = -math.inf, most: float = math.inf, *, open_below: bool
     return check
 
 
+def truth_or_none(value: Any) -> bool:
+    """True or False; None is False, as it is for PyTorch's loaders."""
+    return False if value is None else truth(value)
+
+
+def name_of(value: Any) -> str:
+    """A string that is not empty, or a member of an enumeration of such."""
+    return text(getattr(value, "value", value))
+
+
 def size(value: Any) -> int:
     """Bytes: `"2GiB"`, `"512M"` or a whole number."""
     if isinstance(value, str):
@@ -245,6 +255,14 @@ def chosen(value: Any) -> str | bool | None:
         raise MisfitError("a name, True or False") from None
 
 
+def chosen_some(value: Any) -> str | bool | list[str] | None:
+    """One name or several, or whether there are any; None: none."""
+    if value is None or isinstance(value, str | bool | np.bool_):
+        return chosen(value)
+    found: list[str] = each(text, "a name, a list of names, True or False")(value)
+    return found
+
+
 def placement(value: Any) -> str | float:
     """A placement's name, or the share of memory that features get."""
     try:
@@ -255,14 +273,6 @@ def placement(value: Any) -> str | float:
 
 def every(value: Any) -> Any:
     """How long from one to the next: iterations, or a time."""
-def chosen_some(value: Any) -> str | bool | list[str] | None:
-    """One name or several, or whether there are any; None: none."""
-    if value is None or isinstance(value, str | bool | np.bool_):
-        return chosen(value)
-    found: list[str] = each(text, "a name, a list of names, True or False")(value)
-    return found
-
-
     interval(value)
     return value
 
@@ -340,11 +350,11 @@ KNOWN: dict[str, Check] = {
     "resume": truth,
     "seed": whole(),
     "share_pages": truth,
-    "shuffle": truth,
+    "shuffle": truth_or_none,
     "source": vertex,
     "scratch": path,
     "sources": vertices,
-    "subgraph_type": text,
+    "subgraph_type": name_of,
     "stripe": each(lambda value: os.fspath(path(value)), "a list of directories"),
     "temporal_strategy": choice("uniform", "last"),
     "threads": whole(1, MOST_THREADS),

@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..graph import Graph
 from ..handles import without
 from .making import BatchMaker
-from .options import Settings, check_device
+from .options import Settings, check_device, check_reads
 from .ranks import Rank
 from .source import Batches, Progress, Source
 
@@ -48,6 +48,7 @@ class Loader(ABC):
     ) -> None:
         pyg.geometric("data")
         check_device(options.device or "cpu")
+        check_reads(options.io)
         self.graph, self._options, self.transform = graph, options, transform
         self.batch_size = options.batch_size
         self.epoch = 0
@@ -67,6 +68,21 @@ class Loader(ABC):
     @abstractmethod
     def _begin(self, epoch: int, first: int, rank: tuple[int, int]) -> Source | Moved:
         """Begins an epoch at the rank's batch `first`."""
+
+    @property
+    def dataset(self) -> range:
+        """The places of all seeds, or links, as PyTorch's loaders have them."""
+        return range(self._inputs())
+
+    @property
+    def num_workers(self) -> int:
+        """0: threads of this process prepare batches."""
+        return 0
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether a last batch with fewer seeds is left out."""
+        return bool(self._options.drop_last)
 
     def kept(self) -> dict[str, Any]:
         """What is kept in memory: pages of neighbours and rows of features, of how many.

@@ -31,6 +31,8 @@ class Collate:
     labels: ByType
     node_times: ByType
     """Where times are those of nodes."""
+    masks: Mapping[str | None, Mapping[str, NDArray[Any]]]
+    """Masks of splits by their names in batches, by node type."""
     disjoint: bool
     weight_attr: str | None
     time_attr: str | None
@@ -66,13 +68,13 @@ class Collate:
             to.num_sampled_edges = edges["num_sampled_edges"]
             if edges["edge_attr"] is not None:
                 to.edge_attr = tensor(edges["edge_attr"])
+            for name, values in edges["values"].items():
+                to[name] = tensor(values)
             if edges["weight"] is not None:
                 to[self.weight_attr] = tensor(edges["weight"])
             if edges["time"] is not None and not self.node_times:
                 to[self.time_attr] = tensor(edges["time"])
         seeds = store(self.input_type)
-            for name, values in edges["values"].items():
-                to[name] = tensor(values)
         seeds.input_id, seeds.batch_size = tensor(native["input_id"]), native["batch_size"]
         if self.time_attr is not None:
             seeds.seed_time = tensor(native["seed_time"])

@@ -219,6 +219,8 @@ class GpuPart:
             data.x = tensors.x
         if self._labels is not None:
             data.y = self._labels[n_id]
+        for name, mask in self._masks.items():
+            data[name] = mask[n_id]
         data.degree = tensors.degree if self._degrees is None else self._degrees[n_id]
         data.n_id = n_id if self._ids is None else self._ids[n_id]
         return data

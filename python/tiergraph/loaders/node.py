@@ -56,7 +56,7 @@ class NeighborLoader(Loader):
 
     A batch has `x` (float32, (n, D)), `y`, `edge_index` (int64, (2, e), local), `n_id` (the user's
     vertex ids), `e_id` (each edge's place among those given to `add_edge_values`; without, or on a
-    GPU, its number in the graph), `edge_attr`, the weights and times that it was sampled by under
+    GPU, its number in the graph), `edge_attr`, the edges' stored values (`edge_weight`, …) under
     their own names, `seed_time`, `input_id` (the seeds' places in `input_nodes`), `batch_size`,
     `num_sampled_nodes` and `num_sampled_edges` (by hop), and for disjoint batches `batch`; beyond
     PyG's, `degree` (neighbours in the whole graph). Seeds come first. `x` lies where it was
@@ -112,11 +112,11 @@ class NeighborLoader(Loader):
     and `FormatError` for what cannot be read or is damaged.
 
     With `device="cuda"`, kernels make the batches. What they do not sample (weights, times,
-    disjoint trees, features of edges), and neighbours that `memory` and `device_memory` do not
-    hold, the CPU samples, kernels gather `x`, and the rest is moved. Batches of several types,
-    without features, or with too little memory for that are made on the CPU and moved, by a thread
-    that also runs `transform` then: a `FallbackWarning` says so. `kept()` has `made_on`: `gpu`,
-    `both` (and `why`) or `cpu` (and `why`).
+    disjoint trees, features and values of edges), and neighbours that `memory` and `device_memory`
+    do not hold, the CPU samples, kernels gather `x`, and the rest is moved. Batches of several
+    types, without features, or with too little memory for that are made on the CPU and moved, by a
+    thread that also runs `transform` then: a `FallbackWarning` says so. `kept()` has `made_on`:
+    `gpu`, `both` (and `why`) or `cpu` (and `why`).
     """
 
     seeds_vary: ClassVar[bool] = False
@@ -156,6 +156,11 @@ class NeighborLoader(Loader):
     def seeds(self) -> NDArray[np.uint64]:
         """The seeds of an epoch, as vertex ids."""
         return self.given.seeds
+
+    @property
+    def input_nodes(self) -> NDArray[np.uint64]:
+        """The seeds, by PyG's name."""
+        return self.seeds
 
     def rows_on_device(self, most: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]] | None:
         """The features of all vertices where batches are made on a GPU; None where they are not.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from ..arguments.checks import Check, chosen, chosen_some
 from ..arguments.sizes import to_bytes
 from ..errors import InputError
 from ..handles import without
@@ -35,10 +36,10 @@ class LoaderOptions(TypedDict, total=False):
     direction: Literal["in", "out"]
     io: str
     features: Chosen
-    labels: str | None
+    labels: Chosen
     edge_features: Chosen
-    device: str
     edge_values: ChosenSome
+    device: str
     device_memory: int | str | None
     multiprocessors: int | None
 
@@ -54,12 +55,11 @@ DEFAULTS: LoaderOptions = {
     "io": "auto",
     "features": True,
     "edge_features": True,
-    "device": "cpu",
     "edge_values": True,
+    "device": "cpu",
 }
 """What those are that are not given; the others are None."""
 
-NOT_NATIVE = {"num_neighbors", "weight_attr", "time_attr", "disjoint", "rank", "world_size"}
 LOADER_CHECKS: dict[str, Check | None] = {
     "num_neighbors": None,
     "edge_values": chosen_some,
@@ -67,6 +67,7 @@ LOADER_CHECKS: dict[str, Check | None] = {
 }
 """What arguments of loaders may be that mean something else elsewhere; None: checked by graph."""
 
+NOT_NATIVE = {"num_neighbors", "weight_attr", "time_attr", "disjoint", "rank", "world_size"}
 NOT_NATIVE |= {"features", "labels", "edge_features", "edge_values"}
 NOT_NATIVE |= {"device", "device_memory", "memory"}
 """What the native part is told in other words or not at all; None is its default."""
@@ -99,6 +100,18 @@ class Settings(SimpleNamespace):
         """What the native part is told of it, beside what goes by type."""
         told = without(vars(self), *NOT_NATIVE)
         return told | {"disjoint": self.has_trees, "memory": to_bytes(self.memory)}
+
+
+def check_reads(io: str | None) -> None:
+    """Refuses the engine of measurements, whose pages are of zeros."""
+    if io == "null":
+        raise InputError.of(
+            "load batches with the read engine",
+            io,
+            expected="one that reads",
+            got="one that gives zeros in place of what is stored",
+            hint="`--io auto` takes the fastest that reads",
+        )
 
 
 def check_device(device: str) -> None:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from ..arguments.checks import one
+from ..errors import InputError
 from ..graph import Graph
 from ..inputs import (
     edge_features_of,
@@ -20,6 +21,11 @@ from .collate import Collate
 from .given import LoaderInput
 from .options import Settings
 
+OWN_NAMES = {"x", "y", "n_id", "num_nodes", "num_sampled_nodes", "degree", "batch"}
+OWN_NAMES |= {"edge_index", "edge_attr", "e_id", "num_sampled_edges"}
+OWN_NAMES |= {"input_id", "batch_size", "seed_time"}
+"""Attributes of batches that values of edges cannot be called."""
+
 
 class OrdinaryInput(LoaderInput):
     """A graph, the seeds of an epoch, and what batches of them have."""
@@ -32,21 +38,24 @@ class OrdinaryInput(LoaderInput):
         input_time: Any,
         how: Settings,
     ) -> None:
-        self._fanouts = one("num_neighbors", how.num_neighbors)
+        # PyG's `NumNeighbors` has the fanouts as values.
+        get = getattr(how.num_neighbors, "get_values", lambda: how.num_neighbors)
+        self._fanouts = one("num_neighbors", get())
         self._features = features_of(graph, how.features)
         self._edge_features = edge_features_of(graph, how.edge_features)
+        self._edge_values = _edge_values(graph, how)
+        _check_times(graph, how.time_attr)
         self.gathered_on_gpu = self._features is not None
-        super().__init__(graph, owned, graph, chosen, input_time, how)
+        super().__init__(graph, owned, graph, untyped(chosen), input_time, how)
 
     @property
     def not_on_gpu(self) -> str | None:
         """What of this kernels do not sample; None if they do all."""
         others = {
             "neighbours drawn by weight": self.how.weight_attr,
-        self._edge_values = _edge_values(graph, how)
-        _check_times(graph, how.time_attr)
             "neighbours drawn by time": self.how.time_attr,
             "features of edges": self._edge_features,
+            "values of edges": self._edge_values,
             "disjoint trees": self.how.disjoint,
         }
         asked = [what for what, given in others.items() if given]
@@ -55,7 +64,6 @@ class OrdinaryInput(LoaderInput):
     @property
     def row_bytes(self) -> int:
         """Bytes from a row of the features to the next, as they are stored; 0 without features."""
-            "values of edges": self._edge_values,
         if self._features is None:
             return 0
         return int(self.graph.info()["features"][self._features]["stride"])
@@ -72,6 +80,7 @@ class OrdinaryInput(LoaderInput):
             input_type=None,
             labels={} if labels is None else {None: labels},
             node_times={} if times is None else {None: times},
+            masks={None: masks_of(self.graph)},
             disjoint=how.has_trees,
             **how.values(),
         )

@@ -71,6 +71,7 @@ class TypedInput(LoaderInput):
             self._inputs[0],
             _labels(typed, self.how.labels),
             {name: np.asarray(typed[name].labels[time]) for name in timed if time is not None},
+            {name: masks_of(typed[name]) for name in typed.node_types},
             disjoint=self.how.has_trees,
             **self.how.values(),
         )
@@ -111,11 +112,16 @@ def _edges(graph: HeteroGraph, how: Settings) -> list[dict[str, Any]]:
         _used("features of edges", chosen, [set(info["edge_features"]) for info in infos])
     features = [edge_features_in(info, chosen) for info in infos]
     times = named("times", how.time_attr, "i64")
-    return [
     of_sources = [graph.node_info(source)["node_times"] for source, _, _ in graph.edge_types]
     values = edge_values_in(list(zip(infos, of_sources, strict=True)), how.edge_values)
-        {"weight_attr": weight, "time_attr": time, "features": of}
-        for weight, time, of in zip(weights, times, features, strict=True)
+    return [
+        {
+            "weight_attr": weight,
+            "time_attr": time,
+            "features": of,
+            "values": [name for name in names if name not in (weight, time)],
+        }
+        for weight, time, of, names in zip(weights, times, features, values, strict=True)
     ]
 
 
@@ -198,8 +204,11 @@ def _features(graph: HeteroGraph, chosen: Chosen) -> list[str | None]:
     return ["x" if chosen and "x" in names else None for names in has]
 
 
-def _labels(graph: HeteroGraph, name: str | None) -> ByType:
+def _labels(graph: HeteroGraph, chosen: Chosen) -> ByType:
     """The labels of the node types that have some of this name, or of `y`."""
+    if chosen is False:
+        return {}
+    name = chosen if isinstance(chosen, str) else None
     has = [graph.node_info(node_type)["labels"] for node_type in graph.node_types]
     _used("labels", name, has, "nodes")
     with_some = (
