@@ -314,8 +314,8 @@ class Algorithms:
         """How many vertices each one has edges to and from, uint32 of shape (|V|,).
 
         `last_run` has the `reciprocity`: the share of edges between different vertices that have
-        one back, repeated ones counted once; 1 where edges have no direction. One pass over the
-        edges. (Newman, Forrest and Balthrop, 2002.)
+        one back, repeated ones counted once; 1 where edges have no direction, else 0 without any.
+        One pass over the edges. (Newman, Forrest and Balthrop, 2002.)
         """
         return self._by_name("mutual", trace, progress, {})
 

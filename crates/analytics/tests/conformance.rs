@@ -147,7 +147,7 @@ fn check_closeness(built: &Built, running: &Running) {
 
 fn check_mutual(built: &Built, running: &Running) {
     let found = running.run(built, |g| Ok(mutual(g, &Silent)?.0));
-    let (expected, reciprocity) = built.reference.mutual();
+    let (expected, reciprocity) = built.reference.mutual(built.directed);
     assert_same(&found.of, &expected, "mutual neighbours");
     assert!((found.reciprocity - reciprocity).abs() < 1e-12);
 }

@@ -136,6 +136,7 @@ impl<'g> Ids<'g> {
         let Some(entry) = self.file() else {
             let position = |id: &u64| match *id < vertices {
                 true => Ok(*id),
+                false if vertices == 0 => Err(none(id, "a graph with vertices".to_owned())),
                 false => Err(none(id, format!("an id below {vertices}"))),
             };
             return ids.iter().map(position).collect();

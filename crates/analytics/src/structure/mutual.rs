@@ -16,7 +16,8 @@ use crate::row_map::{ListDegrees, RowMap, Side, distinct};
 pub struct Mutual {
     /// For each vertex, in the user's order, the vertices that it has arcs to and from.
     pub of: Vec<u32>,
-    /// The share of arcs between different vertices that have one back, repeated ones counted once; 1 without any.
+    /// The share of arcs between different vertices that have one back, repeated ones counted once. Without
+    /// any, 0 of a graph with directions and 1 of others.
     pub reciprocity: f64,
 }
 
@@ -69,6 +70,10 @@ pub(crate) fn mutual_of(
     report: RunReport,
 ) -> Result<(Mutual, RunReport)> {
     let back: u64 = of.iter().map(|&count| u64::from(count)).sum();
-    let reciprocity = if all == 0 { 1.0 } else { back as f64 / all as f64 };
+    let reciprocity = match all {
+        0 if graph.manifest().directed => 0.0,
+        0 => 1.0,
+        _ => back as f64 / all as f64,
+    };
     Ok((Mutual { of: graph.order().to_user(of, 1)?, reciprocity }, report))
 }

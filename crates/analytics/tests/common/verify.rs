@@ -290,7 +290,7 @@ impl Reference {
     }
 
     /// For each vertex, those that it has arcs to and from; and the share of arcs that have one back.
-    pub fn mutual(&self) -> (Vec<u32>, f64) {
+    pub fn mutual(&self, directed: bool) -> (Vec<u32>, f64) {
         let arcs: BTreeSet<(usize, usize)> =
             self.arcs().filter(|(u, v, _)| u != v).map(|(u, v, _)| (u, v)).collect();
         let mut counts = vec![0; self.vertices()];
@@ -298,7 +298,10 @@ impl Reference {
             counts[u] += u32::from(arcs.contains(&(v, u)));
         }
         let back: u32 = counts.iter().sum();
-        let share = if arcs.is_empty() { 1.0 } else { f64::from(back) / arcs.len() as f64 };
+        let share = match arcs.len() {
+            0 => f64::from(!directed),
+            all => f64::from(back) / all as f64,
+        };
         (counts, share)
     }
 
