@@ -92,7 +92,8 @@ class LoaderInput(ABC):
         """What it is told by type: of `edges` fanouts and values, `features`, seeds' `inputs`."""
 
     def close(self) -> None:
-        """Lets go of what this opened."""
+        """Lets go of what this opened, and of files that are mapped."""
+        self.__dict__.pop("collate", None)
         if self._owned:
             self.opened.close()
 

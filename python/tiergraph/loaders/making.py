@@ -93,7 +93,9 @@ class BatchMaker:
         """
         part = self.open()
         native = part.epoch(epoch, first, *rank, seeds, bounds)
-        collate = part.collate if isinstance(part, GpuPart) else self._given.collate
+        # Looked up for each batch: what is closed meanwhile keeps no file of labels open.
+        given = self._given
+        collate = part.collate if isinstance(part, GpuPart) else lambda batch: given.collate(batch)
         source = Source(native, lambda batch: finish(batch, collate(batch)))
         return source if self._device is None else Moved(source, self._device)
 

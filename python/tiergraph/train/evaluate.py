@@ -15,6 +15,7 @@ from ..devices import cuda_devices
 from ..errors import BudgetError, DeviceError
 from ..graph import Graph, open
 from ..loaders.node import NeighborLoader
+from ..loaders.source import END
 from . import layers
 from .models import forward, prepare
 from .options import TrainOptions
@@ -260,7 +261,7 @@ class Parts(NeighborLoader):
         seeds = np.ascontiguousarray(ids)
         batches = self.maker.epoch(0, 0, (0, 1), lambda _, data: data, seeds, bounds)
         try:
-            while (batch := batches.next()) is not None:
+            while (batch := batches.next()) is not END:
                 yield batch
         finally:
             batches.close()
