@@ -44,8 +44,8 @@ Places = NDArray[np.int64]
 SHUFFLE = (1 << 32) - 1
 """The stream of draws that shuffles an epoch's links; those below are its batches' negatives."""
 
-MOST_WINDOW = 4
-"""Batches that are prepared together, and so sampled once at least, if a loader is not told."""
+WINDOW = 4
+"""Batches that are prepared together unless `window` says otherwise: at least these are counted."""
 
 
 @dataclass(frozen=True)
@@ -111,20 +111,6 @@ class FirstSeeds:
     rank: tuple[int, int]
     """Whose batches they are, and of how many ranks."""
     bounds: list[int]
-
-
-class Draw:
-    """NumPy's Philox under one key after the other, which is set faster than it is made."""
-
-    def __init__(self) -> None:
-        self._philox = np.random.Philox(0)
-        self._state: Any = np.random.Philox(key=0).state
-
-    def __call__(self, key: NDArray[np.uint64], count: int) -> Ids:
-        """The first 64-bit words under a key."""
-        self._state["state"]["key"] = key
-        self._philox.state = self._state
-        return self._philox.random_raw(count)
 
 
 @taking(take)
@@ -253,7 +239,7 @@ class LinkNeighborLoader(Loader):
 
     def _presampled(self) -> int | None:
         """How many seeds are sampled to see what is worth keeping; None for an epoch's."""
-        presample, window = self._options.presample, self._options.window or MOST_WINDOW
+        presample, window = self._options.presample, self._options.window or WINDOW
         return None if presample is None else self._most_seeds() * max(presample, window)
 
     def _held_bytes(self) -> int:
@@ -261,39 +247,30 @@ class LinkNeighborLoader(Loader):
         labels = 0 if self._labels is None else self._labels.nbytes
         return self._links.nbytes + labels + 8 * self._inputs()
 
-    def _draws(self, epoch: int, stream: int, count: int, draw: Draw | None = None) -> Ids:
+    def _draws(self, epoch: int, stream: int, count: int) -> Ids:
         """Random 64-bit words."""
         key = np.array([self._seed() & (1 << 64) - 1, epoch << 32 | stream], dtype=np.uint64)
-        return (draw or Draw())(key, count)
+        return np.random.Philox(key=key).random_raw(count)
 
-    def _ends(
-        self, epoch: int, order: Places, cut: _native.Cut, batch: int, draw: Draw | None = None
-    ) -> tuple[Ids, int, NDArray[np.integer[Any]]]:
-        """The ends of the links of the rank's batch `batch`, and then of its negatives.
-
-        Sources come before targets. Also how many sources there are, and which of all links.
-        """
+    def _batch(self, epoch: int, order: Places, cut: _native.Cut, batch: int) -> Links:
+        """The rank's batch `batch`: its links, then its negatives."""
         chosen = places_of(cut, batch, order)
         source, target = self._links[:, chosen]
         if self._negatives is not None:
             count, ends = self._negatives.beside(len(chosen)), self._negatives.ends
-            words = self._draws(epoch, cut.number(batch), ends * count, draw) >> np.uint64(32)
+            words = self._draws(epoch, cut.number(batch), ends * count) >> np.uint64(32)
             words = words.reshape(ends, count)
             target = np.concatenate([target, self._drawn(1, words[-1])])
             if ends == 2:
                 source = np.concatenate([source, self._drawn(0, words[0])])
-        both = np.concatenate([source, target + np.uint64(self._between.base)])
-        return both, len(source), chosen
-
-    def _batch(self, epoch: int, order: Places, cut: _native.Cut, batch: int) -> Links:
-        """The rank's batch `batch`: its links, then its negatives."""
-        seeds, sources, chosen = self._ends(epoch, order, cut, batch)
+        base = np.uint64(self._between.base)
+        seeds = np.concatenate([source, target + base])
         places: Places = np.arange(len(seeds))
         if not self._disjoint:
             seeds, places = np.unique(seeds, return_inverse=True)
         # Targets of a type of their own are counted from 0.
-        others = np.count_nonzero(seeds < np.uint64(self._between.base))
-        return Links(seeds, places[:sources], places[sources:] - others, chosen)
+        others = np.count_nonzero(seeds < base)
+        return Links(seeds, places[: len(source)], places[len(source) :] - others, chosen)
 
     def _drawn(self, end: int, words: Ids) -> Ids:
         """Sources (`end` 0) or targets (1) of links that are made up, by 32 random bits each."""
@@ -309,18 +286,13 @@ class LinkNeighborLoader(Loader):
 
         Of the first batches alone once these have `most` seeds.
         """
-        bounds, draw = [0], Draw()
+        bounds = [0]
         # Memory that is not written to is not there yet.
         seeds = np.empty(len(cut) * self._most_ends(), dtype=np.uint64)
         for batch in range(len(cut)):
-            ends, _, _ = self._ends(epoch, order, cut, batch, draw)
-            if not self._disjoint:
-                ends.sort()
-                is_first = np.ones(len(ends), dtype=bool)
-                np.not_equal(ends[1:], ends[:-1], out=is_first[1:])
-                ends = ends[is_first]
-            bounds.append(bounds[-1] + len(ends))
-            seeds[bounds[-2] : bounds[-1]] = ends
+            found = self._batch(epoch, order, cut, batch).seeds
+            bounds.append(bounds[-1] + len(found))
+            seeds[bounds[-2] : bounds[-1]] = found
             if most is not None and bounds[-1] >= most:
                 break
         seeds.resize(bounds[-1], refcheck=False)
