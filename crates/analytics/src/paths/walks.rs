@@ -2,7 +2,8 @@
 //!
 //! A walk goes along an arc that is chosen evenly; node2vec's (Grover and Leskovec, KDD 2016) weighs the arc back by 1/p,
 //! arcs to neighbours of the vertex before by 1, and all others by 1/q: a candidate is drawn evenly, and
-//! taken with the probability that its weight says (Yang et al., KnightKing, SOSP 2019). A walk stays where no arc leaves.
+//! taken with the probability that its weight says (Yang et al., KnightKing, SOSP 2019); after many that were not taken,
+//! one is drawn by the weights of all arcs. A walk stays where no arc leaves.
 //! What is drawn depends on the seed, the walk's number and the step alone. Where all lists fit the memory,
 //! threads share the walks; where not, all walks take a step together, from the pages of the vertices
 //! that they are at. 4 bytes a step of a walk, 16 a walk, and the degrees.
@@ -14,6 +15,9 @@ use tiergraph_mem::zeroed_vec;
 use crate::report::{Run, RunReport};
 use crate::row_map::{ListDegrees, Lists, RowMap, Side};
 use crate::source::check_source;
+
+/// Candidates that a step draws before it looks at the weights of all arcs.
+const ATTEMPTS: u64 = 64;
 
 /// How walks go.
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +54,8 @@ impl Walks {
         neighbors: &[u32],
         of_before: Option<(u32, &[u32])>,
     ) -> u32 {
-        if neighbors.is_empty() {
-            return now;
+        if let &[] | &[_] = neighbors {
+            return neighbors.first().copied().unwrap_or(now);
         }
         let pick = |random: u64| {
             neighbors[((u128::from(random) * neighbors.len() as u128) >> 64) as usize]
@@ -59,29 +63,46 @@ impl Walks {
         let Some((before, near)) = of_before.filter(|_| !self.is_uniform()) else {
             return pick(self.draw(walk, step, 0));
         };
-        let most = (1.0 / self.p).max(1.0).max(1.0 / self.q);
-        for attempt in 0.. {
-            let candidate = pick(self.draw(walk, step, 2 * attempt));
-            let weight = if candidate == before {
+        let weight = |candidate: u32| {
+            if candidate == before {
                 1.0 / self.p
             } else if near.binary_search(&candidate).is_ok() {
                 1.0
             } else {
                 1.0 / self.q
-            };
-            if unit(self.draw(walk, step, 2 * attempt + 1)) * most < weight {
+            }
+        };
+        let most = (1.0 / self.p).max(1.0).max(1.0 / self.q);
+        for attempt in 0..ATTEMPTS {
+            let candidate = pick(self.draw(walk, step, 2 * attempt));
+            if unit(self.draw(walk, step, 2 * attempt + 1)) * most < weight(candidate) {
                 return candidate;
             }
         }
-        now
+        by_weight(neighbors, weight, unit(self.draw(walk, step, 2 * ATTEMPTS)))
     }
+}
+
+/// The first of `neighbors` up to which their weights add up to more than so large a `share` of all: each with a
+/// probability in proportion to its weight, if shares are drawn evenly.
+fn by_weight(neighbors: &[u32], weight: impl Fn(u32) -> f64, share: f64) -> u32 {
+    let largest = neighbors.iter().map(|&v| weight(v)).fold(0.0, f64::max);
+    // Of the largest, so that no sum overflows and not all vanish.
+    let add = |sum: &mut f64, &v: &u32| {
+        *sum += weight(v) / largest;
+        Some(*sum)
+    };
+    let sums = || neighbors.iter().scan(0.0, add);
+    let end = share * sums().last().unwrap_or(0.0);
+    let chosen = sums().position(|sum| sum > end).unwrap_or(neighbors.len() - 1);
+    neighbors[chosen]
 }
 
 /// Walks from each of `starts`, by internal ids: `length` + 1 vertices each, one walk after the other.
 ///
 /// # Errors
-/// Parameters that are not above 0, a start that is no vertex, state that does not fit the memory (node2vec's
-/// walks take all lists), any error of a pass.
+/// Parameters that are not above 0 or whose inverse is infinite, a start that is no vertex, state that does not fit the
+/// memory (node2vec's walks take all lists), any error of a pass.
 pub fn walks(
     graph: &Graph,
     starts: &[u32],
@@ -89,10 +110,10 @@ pub fn walks(
     progress: &dyn Progress,
 ) -> Result<(Vec<u32>, RunReport)> {
     for (name, value) in [("p", how.p), ("q", how.q)] {
-        if !(value > 0.0 && value.is_finite()) {
+        if !(value > 0.0 && value.is_finite() && (1.0 / value).is_finite()) {
             return Err(Error::new(ErrorKind::Input, format!("walk with `{name}`"))
-                .expected("a number above 0")
-                .got(value));
+                .expected(format!("a number above 0 of which 1/`{name}` is finite"))
+                .got(format!("{value:?}")));
         }
     }
     starts.iter().try_for_each(|&start| check_source(graph, "walk from vertex", start))?;
@@ -154,11 +175,8 @@ fn in_memory(graph: &Graph, lists: &Lists, how: &Walks, steps: &mut [u32]) -> Re
     let parts = steps.chunks_mut(PART * width).enumerate();
     graph.thread_pool().share(parts, |_, parts| {
         for (part, walks) in parts {
-            if graph.cancel().is_cancelled() {
-                return;
-            }
             // Side by side, so that the lists of one come while others are looked at.
-            for step in 0..how.length {
+            for step in (0..how.length).take_while(|_| !graph.cancel().is_cancelled()) {
                 for (i, walk) in walks.chunks_exact_mut(width).enumerate() {
                     let now = walk[step];
                     let before = step.checked_sub(1).map(|last| walk[last]);
