@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Built, Edge, Layout};
-use tiergraph_analytics::{RunReport, bfs, sssp};
+use tiergraph_analytics::{RunReport, bfs, core_numbers, sssp};
 use tiergraph_core::Silent;
 use tiergraph_format::manifest::Codec;
 use tiergraph_graph::{Direction, Graph, NearLists, OpenOptions};
@@ -143,5 +143,18 @@ fn out_of_core_raw_blocks_are_read_about_once() {
         // All blocks until all were seen, and then each once.
         let most = 3 * report.pass_bytes;
         assert!(report.bytes_read <= most, "{} of {most}", report.bytes_read);
+    }
+}
+
+/// A path's bounds fall from its ends, a vertex after the other: that is one iteration, not one for each.
+#[test]
+fn cores_of_a_path_take_few_iterations() {
+    let len = 60_000;
+    for how in LAYOUTS {
+        let built = built(&path(len), how.0, how.1);
+        let graph = open(&built, Some(256 << 20));
+        let (cores, report) = core_numbers(&graph, &Silent).unwrap();
+        assert!(cores.iter().all(|&core| core == 1), "{how:?}");
+        assert!(report.iterations < 5, "{how:?}: {} iterations", report.iterations);
     }
 }

@@ -8,6 +8,7 @@
 
 mod filling;
 mod lists;
+mod part;
 
 use std::ops::Range;
 
@@ -18,6 +19,7 @@ use tiergraph_mem::{Array, MemoryPlan, Reservation};
 use filling::Filling;
 
 pub(crate) use lists::Lists;
+pub(crate) use part::ListsPart;
 
 /// The bytes of lists that are in memory at once where not all are: long enough for reads to be large.
 const RANGE_BYTES: u64 = 64 << 20;
@@ -274,13 +276,28 @@ impl<'g> RowMap<'g> {
         begin: impl Begin<W>,
         visit: impl Visit<W>,
     ) -> Result<()> {
+        self.for_each_part(wanted, |part| part.visit(wanted, &begin, &visit))
+    }
+
+    /// Calls `work` with each part of the lists that is in memory at a time: those of a range of vertices, or of the few
+    /// of it that are `wanted` when the range begins.
+    ///
+    /// # Errors
+    /// Those of `work` and of [`for_each`](Self::for_each).
+    pub(crate) fn for_each_part(
+        &mut self,
+        wanted: &Wanted<'_>,
+        mut work: impl FnMut(&ListsPart<'_>) -> Result<()>,
+    ) -> Result<()> {
         let (count, is_forward) = (self.ranges.len(), self.is_forward);
         for turn in 0..count {
             let number = if is_forward { turn } else { count - 1 - turn };
-            match self.fill(&self.ranges[number].clone(), wanted)? {
-                Filled::All => self.lists.visit(self.graph, wanted, is_forward, &begin, &visit)?,
-                Filled::Some(some) => self.lists.visit_some(self.graph, &some, &begin, &visit)?,
-            }
+            let filled = self.fill(&self.ranges[number].clone(), wanted)?;
+            let some = match &filled {
+                Filled::All => None,
+                Filled::Some(some) => Some(&some[..]),
+            };
+            work(&ListsPart { graph: self.graph, lists: &self.lists, some, is_forward })?;
         }
         Ok(())
     }

@@ -4,24 +4,24 @@
 //! a bound of k or more, until none changes (Montresor, De Pellegrini and Miorandi, IEEE TPDS 24, 2013). A
 //! vertex is looked at only when fewer neighbours support its bound than the bound says: those that do are
 //! counted, and taken off as their own bounds fall (SemiCore*, Wen et al., ICDE 2016). So the first rounds
-//! read everything, and later ones the pages of few vertices. Directions, loops and repeated edges do not
-//! matter. 8 bytes a vertex, and the degrees.
-//!
-//! One k-core alone takes less: vertices of fewer than k neighbours go, and take one from each neighbour that stays, which
-//! may go then (Matula and Beck, J. ACM 30, 1983). Only lists of those that go are read, and of a graph that may have
-//! loops, directions or repeated edges all lists once.
+//! read everything, and later ones the pages of few vertices. Where lists are in memory in parts, a round goes on in each
+//! until no bound of it may fall. Few vertices of whom bounds may fall are followed on one thread from neighbour to
+//! neighbour, so that a long path costs what its vertices do. Directions, loops and repeated edges do not matter. 8 bytes a
+//! vertex, and the degrees.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use serde_json::json;
 use tiergraph_core::{Progress, Result};
 use tiergraph_graph::Graph;
 use tiergraph_mem::{Array, prefetch, vec_from_fn};
 
-use crate::bits::Bits;
 use crate::per_worker::PerWorker;
 use crate::report::{Run, RunReport};
-use crate::row_map::{ListDegrees, RowMap, Side};
+use crate::row_map::{ListDegrees, ListsPart, RowMap, Side};
+
+/// One in so many of the vertices and arcs in memory are few: to follow them costs less than to look for them.
+const FEW: usize = 64;
 
 /// The core number of every vertex, in the user's order.
 ///
@@ -55,11 +55,8 @@ pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>,
         from.array(&mut bounds.support)
     })?;
     while (0..n).any(|v| bounds.is_open(v as u32)) {
-        rows.for_each_of(
-            &|v| bounds.is_open(v),
-            |worker| counts.of(worker),
-            |counts, v, neighbors| bounds.lower(counts, v, neighbors),
-        )?;
+        let is_whole = rows.is_whole();
+        rows.for_each_part(&|v| bounds.is_open(v), |part| bounds.round(part, &counts, is_whole))?;
         run.iteration("pass", bounds.fell.swap(0, Ordering::Relaxed) as f64);
         run.keep(|to| {
             to.array(&bounds.of);
@@ -70,74 +67,6 @@ pub fn core_numbers(graph: &Graph, progress: &dyn Progress) -> Result<(Vec<u32>,
     let report = run.finish(true)?;
     drop(rows);
     let cores = vec_from_fn(graph.thread_pool(), n, |v| bounds.of[v].load(Ordering::Relaxed))?;
-    Ok((graph.order().to_user(cores, 1)?, report))
-}
-
-/// For every vertex, in the user's order, `k` if it is in the k-core, else 0.
-///
-/// # Errors
-/// State that does not fit the memory, any error of a pass.
-pub fn k_core(graph: &Graph, k: u32, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
-    let n = graph.vertices();
-    let plan = RowMap::memory(graph, Side::Both)?
-        .and("the neighbours that are left", n as u64 * 8)
-        .and("the vertices that go", 3 * Bits::bytes(n));
-    let _state = graph.memory().reserve_all(&plan)?;
-    let degrees = ListDegrees::read(graph, Side::Both)?;
-    let mut rows = RowMap::new(graph, &degrees)?.simple();
-    graph.memory().plan_residency();
-    let mut run = Run::start(graph, "kcore", 0, progress).with_passes_of(rows.round_bytes());
-    let mut left =
-        Array::from_fn(graph.thread_pool(), n, |v| AtomicU32::new(degrees.all(v as u32) as u32))?;
-    let (mut gone, mut going) = (Bits::none(n), Bits::none(n));
-    let is_resumed = run.resume(&json!({ "k": k }), |from| {
-        from.array(&mut left)?;
-        from.array(gone.words_mut())?;
-        from.array(going.words_mut())
-    })?;
-    if !is_resumed {
-        // Of those that have fewer than k arcs, no more has to be known.
-        let may_stay = |v: u32| degrees.all(v) >= u64::from(k);
-        if !graph.manifest().is_simple() {
-            rows.for_each_of(
-                &may_stay,
-                |_| (),
-                |(), v, neighbors| {
-                    left[v as usize].store(neighbors.len() as u32, Ordering::Relaxed);
-                },
-            )?;
-            run.iteration("count", 0.0);
-        }
-        let stays = |v: u32| may_stay(v) && left[v as usize].load(Ordering::Relaxed) >= k;
-        (0..n as u32).filter(|&v| !stays(v)).for_each(|v| going.put(v));
-    }
-    while going.any() {
-        gone.put_all(&going);
-        let (next, count) = (Bits::none(n), AtomicU64::new(0));
-        rows.for_each_of(
-            &|v| going.has(v) && degrees.all(v) > 0,
-            |_| (),
-            |(), _, neighbors| {
-                for &u in neighbors.iter().filter(|&&u| !gone.has(u)) {
-                    if left[u as usize].fetch_sub(1, Ordering::Relaxed) == k {
-                        next.put(u);
-                        count.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            },
-        )?;
-        going = next;
-        run.iteration("peel", count.into_inner() as f64);
-        run.keep(|to| {
-            to.array(&left);
-            to.array(gone.words());
-            to.array(going.words());
-            Ok(())
-        })?;
-    }
-    let report = run.finish(true)?;
-    drop((rows, left));
-    let cores = vec_from_fn(graph.thread_pool(), n, |v| if gone.has(v as u32) { 0 } else { k })?;
     Ok((graph.order().to_user(cores, 1)?, report))
 }
 
@@ -175,8 +104,61 @@ impl Bounds {
         i64::from(support) < i64::from(self.of[v as usize].load(Ordering::Relaxed))
     }
 
-    /// Lowers the bound of `v` to what its neighbours support.
-    fn lower(&self, counts: &mut Vec<u32>, v: u32, neighbors: &[u32]) {
+    /// Lowers the bounds of vertices that have lists here until none is open, or, `once`, those that are open now where
+    /// these are many.
+    fn round(&self, part: &ListsPart<'_>, counts: &PerWorker<Vec<u32>>, once: bool) -> Result<()> {
+        let most = part.size() / FEW;
+        loop {
+            match part.few(&|v| self.is_open(v), most) {
+                Some(open) if open.is_empty() => return Ok(()),
+                Some(open) => self.follow(part, &mut counts.of(0), open, most)?,
+                None => {
+                    part.visit(
+                        &|v| self.is_open(v),
+                        &|worker| counts.of(worker),
+                        &|counts: &mut MutexGuard<'_, Vec<u32>>, v, neighbors: &[u32]| {
+                            self.lower(counts, v, neighbors, |_| ());
+                        },
+                    )?;
+                    if once {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lowers the bounds of `open` vertices, then those of neighbours that are open because of it, and so on, as long as
+    /// vertices and arcs are no more than `most`.
+    fn follow(
+        &self,
+        part: &ListsPart<'_>,
+        counts: &mut Vec<u32>,
+        mut open: Vec<u32>,
+        most: usize,
+    ) -> Result<()> {
+        let (mut next, mut size) = (Vec::new(), 0);
+        while !open.is_empty() && size <= most {
+            part.check_cancel()?;
+            size = 0;
+            for v in open.drain(..) {
+                let Some(neighbors) = part.get(v) else { continue };
+                self.lower(counts, v, neighbors, |u| {
+                    if let Some(list) = part.get(u) {
+                        size += 1 + list.len();
+                        next.push(u);
+                    }
+                });
+            }
+            std::mem::swap(&mut open, &mut next);
+        }
+        Ok(())
+    }
+
+    /// Lowers the bound of `v` to what its neighbours support. Calls `opened` with each neighbour that is open since then,
+    /// if no other thread lowers bounds.
+    #[inline(always)]
+    fn lower(&self, counts: &mut Vec<u32>, v: u32, neighbors: &[u32], mut opened: impl FnMut(u32)) {
         const AHEAD: usize = 16;
         let own = &self.of[v as usize];
         let before = own.load(Ordering::Relaxed);
@@ -206,7 +188,10 @@ impl Bounds {
             let other = self.of[u as usize].load(Ordering::SeqCst);
             support += i32::from(other >= bound);
             if bound < other && other <= before {
-                self.support[u as usize].fetch_sub(1, Ordering::SeqCst);
+                let support = self.support[u as usize].fetch_sub(1, Ordering::SeqCst);
+                if i64::from(support) == i64::from(other) {
+                    opened(u);
+                }
             }
         }
         self.support[v as usize].fetch_add(support, Ordering::SeqCst);
