@@ -101,6 +101,9 @@ pub struct RunReport {
     /// Why there are none although the graph was opened with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_why: Option<String>,
+    /// Why passes were many: the memory that lists, which would have ended the run sooner, fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lists_why: Option<String>,
     /// All iterations; those after the first thousand entries together where they were done alike.
     pub details: Vec<Iteration>,
 }
@@ -171,6 +174,8 @@ pub(crate) struct Run<'a> {
     /// Bytes of a pass, where it is not over the graph's file of passes.
     pass_bytes: Option<u64>,
     checkpoint: Option<Checkpoint>,
+    /// The bytes of memory that lists would have fitted, where they did not.
+    lists_need: Option<u64>,
 }
 
 impl<'a> Run<'a> {
@@ -202,6 +207,7 @@ impl<'a> Run<'a> {
             gpu: None,
             pass_bytes: None,
             checkpoint: None,
+            lists_need: None,
         }
     }
 
@@ -276,6 +282,11 @@ impl<'a> Run<'a> {
         self.progress.update(self.algorithm, self.iterations as u64, self.expected, "iterations");
     }
 
+    /// Notes that lists would pay, but fit a budget of no less than so many bytes.
+    pub(crate) fn lists_need(&mut self, budget: u64) {
+        self.lists_need = Some(budget);
+    }
+
     /// How many iterations ended so far.
     pub(crate) fn steps(&self) -> usize {
         self.iterations
@@ -342,6 +353,10 @@ impl<'a> Run<'a> {
             checkpoint_why: (graph.checkpointing().is_some() && self.checkpoint.is_none()).then(
                 || "this run leaves none: it is one pass, or in memory from then on".to_owned(),
             ),
+            lists_why: self.lists_need.map(|bytes| {
+                let enough = bytes.div_ceil(1 << 20);
+                format!("lists would have ended it sooner: they fit a memory of `{enough}MiB`")
+            }),
             checkpoints: self.checkpoint.as_ref().map(Checkpoint::report),
             gpu: self.gpu.map(|gpu| gpu.at_end(self.graph, busy)),
             details: self.details,

@@ -4,12 +4,13 @@
 
 mod common;
 
-use common::{Built, Edge, Layout};
+use common::{Built, Edge, Layout, Running};
 use tiergraph_analytics::{RunReport, bfs, core_numbers, sssp};
 use tiergraph_core::Silent;
 use tiergraph_format::manifest::Codec;
 use tiergraph_graph::{Direction, Graph, NearLists, OpenOptions};
 use tiergraph_ingest::build::WeightChoice;
+use tiergraph_io::EngineChoice;
 
 const LAYOUTS: [(Codec, bool); 4] =
     [(Codec::Packed, true), (Codec::Packed, false), (Codec::Raw, true), (Codec::Raw, false)];
@@ -144,6 +145,36 @@ fn out_of_core_raw_blocks_are_read_about_once() {
         let most = 3 * report.pass_bytes;
         assert!(report.bytes_read <= most, "{} of {most}", report.bytes_read);
     }
+}
+
+/// A run in the least memory that it takes.
+const LEAST: Running =
+    Running { engine: EngineChoice::Auto, threads: 2, residency: true, extra_memory: 0 };
+
+/// Without weights, shortest paths are searches, which read pages of the vertices that they are at.
+#[test]
+fn paths_without_weights_read_pages_about_once() {
+    for directed in [true, false] {
+        let layout = Layout { directed, block_bytes: 64 << 10, ..Layout::default() };
+        let built = Built::new(&path(40_000), &layout);
+        let (distances, report) = LEAST.run(&built, |graph| sssp(graph, 0, &Silent));
+        assert_eq!(distances, built.reference.distances(0), "directed: {directed}");
+        assert_eq!(report.algorithm, "sssp");
+        assert!(report.passes < 8.0, "directed {directed}: {} passes", report.passes);
+    }
+}
+
+/// With weights, paths whose lists do not fit say what memory these fit; in it, lists are made.
+#[test]
+fn many_passes_say_what_memory_makes_them_fewer() {
+    let built = built(&road(60, 60), Codec::Packed, false);
+    let (distances, report) = LEAST.run(&built, |graph| sssp(graph, 0, &Silent));
+    let why = report.lists_why.unwrap();
+    let (_, memory) = why.split_once("a memory of `").unwrap();
+    let mebibytes = memory.split_once("MiB`").unwrap().0.parse::<u64>().unwrap();
+    let (same, report) = sssp(&open(&built, Some(mebibytes << 20)), 0, &Silent).unwrap();
+    assert_eq!(distances, same);
+    assert!(ways(&report).contains(&"lists") && report.lists_why.is_none());
 }
 
 /// A path's bounds fall from its ends, a vertex after the other: that is one iteration, not one for each.

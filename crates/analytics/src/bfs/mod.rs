@@ -47,11 +47,29 @@ const LIST_SHARE: usize = 64;
 /// # Errors
 /// A source that is no vertex, state that does not fit the memory, any error of a pass.
 pub fn bfs(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<u32>, RunReport)> {
-    search(graph, source, progress, |search, frontier| search.plan(frontier))
+    search_as(&Caller { name: "bfs", result_bytes: 0 }, graph, source, progress)
+}
+
+/// The algorithm that a search is run for.
+pub(crate) struct Caller {
+    pub(crate) name: &'static str,
+    /// Bytes that are reserved during the search for what is made of its result.
+    pub(crate) result_bytes: u64,
+}
+
+/// As [`bfs`], for a run of another algorithm.
+pub(crate) fn search_as(
+    caller: &Caller,
+    graph: &Graph,
+    source: u32,
+    progress: &dyn Progress,
+) -> Result<(Vec<u32>, RunReport)> {
+    search(caller, graph, source, progress, |search, frontier| search.plan(frontier))
 }
 
 /// Searches from `source`; `how` chooses the plan of each level.
 fn search(
+    caller: &Caller,
     graph: &Graph,
     source: u32,
     progress: &dyn Progress,
@@ -59,7 +77,7 @@ fn search(
 ) -> Result<(Vec<u32>, RunReport)> {
     check_source(graph, "search from vertex", source)?;
     let (state_bytes, pages_bytes) =
-        (state_bytes(graph), NearLists::least_bytes(graph, Direction::Out));
+        (state_bytes(graph) + caller.result_bytes, NearLists::least_bytes(graph, Direction::Out));
     let plan = MemoryPlan::default()
         .and("the distances and the frontier", state_bytes)
         .and("the pages of small levels", pages_bytes);
@@ -71,7 +89,7 @@ fn search(
     })?;
     depth[source as usize].store(0, Ordering::Relaxed);
     let (mut search, residual) = Search::new(graph, depth, 0)?;
-    let mut run = Run::start(graph, "bfs", 0, progress);
+    let mut run = Run::start(graph, caller.name, 0, progress);
     let mut frontier = Frontier::from(vec![source]);
     let mut level = [0];
     if run.resume(&json!({ "source": source }), |from| {
@@ -345,8 +363,14 @@ mod tests {
             let path = directory.path().join(format!("{direction:?}.tg"));
             let graph = kronecker(&path, direction);
             let done = |name, plan: &dyn Fn(&Search<'_>, &mut Frontier) -> Plan| {
-                let (depths, report) =
-                    search(&graph, 5, &Silent, |search, frontier| plan(search, frontier)).unwrap();
+                let (depths, report) = search(
+                    &Caller { name: "bfs", result_bytes: 0 },
+                    &graph,
+                    5,
+                    &Silent,
+                    |search, frontier| plan(search, frontier),
+                )
+                .unwrap();
                 assert!(report.details.iter().any(|step| step.how == name), "no level of {name}");
                 depths
             };

@@ -1,6 +1,6 @@
 //! Single-source shortest paths: Bellman-Ford over active tiles, in place, and then delta-stepping along lists in memory
 //! (`near`): of the arcs that can still lower a distance (`useful`), or, where passes would look at most arcs in
-//! vain, of all.
+//! vain, of all. Without weights, a breadth-first search.
 //!
 //! A vertex's distance is the least sum of weights (float64, non-negative) of a path from the source,
 //! or infinity. Distances are lowered in place while a pass goes on, so that a path advances by
@@ -19,22 +19,27 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 use tiergraph_core::{Progress, Result, ThreadPool};
+use tiergraph_format::manifest::Weights;
 use tiergraph_graph::{Graph, TileSelection};
 use tiergraph_mem::{Array, vec_from_fn};
 
+use crate::bfs::{Caller, UNREACHED, search_as};
 use crate::edge_map::{ActiveTiles, Program, chunk_log2, edge_map, stored_once};
 use crate::report::{Run, RunReport};
 use crate::source::{check_source, with_state};
-use near::PassHistory;
+use near::{Near, PassHistory};
 use useful::{Sink, Useful};
 
 /// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id;
-/// infinity where there is no path. Without weights, every arc weighs 1.
+/// infinity where there is no path. Without weights, every arc weighs 1: a breadth-first search finds them.
 ///
 /// # Errors
 /// A source that is no vertex, state that does not fit the memory, any error of a pass.
 pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<f64>, RunReport)> {
     check_source(graph, "find paths from vertex", source)?;
+    if graph.manifest().weighted == Weights::None {
+        return by_hops(graph, source, progress);
+    }
     let n = with_state(graph, source);
     // Those in the graph's order, and the result.
     let _state = graph.memory().reserve((n + graph.vertices()) as u64 * 8, "the distances")?;
@@ -80,9 +85,12 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
             to.array(active.flags());
             Ok(())
         })?;
-        if let Some(near) = history.note(graph, (looked_at, stored), fell.count)? {
-            near.finish(graph, &distances, |v| active.has(v), &mut run)?;
-            break;
+        if history.note(graph, (looked_at, stored), fell.count) {
+            if let Some(near) = Near::new(graph)? {
+                near.finish(graph, &distances, |v| active.has(v), &mut run)?;
+                break;
+            }
+            run.lists_need(Near::budget(graph));
         }
     }
     let report = run.finish(true)?;
@@ -90,6 +98,18 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     drop(distances);
     let of = |v: usize| slice::from_ref(reached.get(v).unwrap_or(&f64::INFINITY));
     Ok((graph.order().in_user(1, of)?, report))
+}
+
+/// The distances where every arc weighs 1.
+fn by_hops(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<f64>, RunReport)> {
+    // When the search's state is gone, hops and distances are left.
+    let caller = Caller { name: "sssp", result_bytes: graph.vertices() as u64 * 4 };
+    let (hops, report) = search_as(&caller, graph, source, progress)?;
+    let distance = |v: usize| match hops[v] {
+        UNREACHED => f64::INFINITY,
+        hops => hops.into(),
+    };
+    Ok((vec_from_fn(graph.thread_pool(), hops.len(), distance)?, report))
 }
 
 /// What fell in a pass.

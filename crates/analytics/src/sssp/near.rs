@@ -44,19 +44,17 @@ pub(super) struct PassHistory {
     lowered: u64,
     /// Distances that fell in the pass in which most did.
     peak: u64,
-    /// Whether lists were made, or found not to fit the memory.
-    is_settled: bool,
 }
 
 impl PassHistory {
-    /// Notes a pass that looked at so many arcs of `all` that are stored; returns lists for the rest of the run once
-    /// they pay and fit the memory.
+    /// Notes a pass that looked at so many arcs of `all` that are stored; returns whether lists would pay for the rest of
+    /// the run.
     pub(super) fn note(
         &mut self,
         graph: &Graph,
         (looked_at, all): (u64, u64),
         lowered: u64,
-    ) -> Result<Option<Near>> {
+    ) -> bool {
         self.arcs += looked_at + PASS_COST;
         self.lowered += lowered;
         self.peak = self.peak.max(lowered);
@@ -67,11 +65,7 @@ impl PassHistory {
             || (is_level && self.arcs > all * EARLY_PASSES)
             || (goes_on && self.arcs > all * PASSES)
             || self.arcs > all * MOST_PASSES;
-        if self.is_settled || lowered == 0 || !is_long {
-            return Ok(None);
-        }
-        self.is_settled = true;
-        Near::new(graph)
+        lowered > 0 && is_long
     }
 }
 
@@ -90,7 +84,7 @@ impl Near {
         let bytes = Buckets::bytes(graph.vertices());
         // Heads of buckets are numbered behind the vertices.
         let fits = graph.vertices() + BUCKETS < u32::MAX as usize;
-        if !fits || bytes + Adjacency::bytes(graph, true) > graph.memory().budget().left() {
+        if !fits || Self::memory(graph) > graph.memory().budget().left() {
             return Ok(None);
         }
         // Another run may have been faster.
@@ -100,6 +94,17 @@ impl Near {
         };
         let lists = Adjacency::read(graph, true)?;
         Ok(lists.map(|lists| Self { width: delta(&lists), lists, _held: held }))
+    }
+
+    /// Bytes of lists and of going along them.
+    fn memory(graph: &Graph) -> u64 {
+        Buckets::bytes(graph.vertices()) + Adjacency::bytes(graph, true)
+    }
+
+    /// The least budget, in bytes, that would have had room for lists now.
+    pub(super) fn budget(graph: &Graph) -> u64 {
+        let budget = graph.memory().budget();
+        budget.limit() + Self::memory(graph).saturating_sub(budget.left())
     }
 
     /// Bytes that going along lists takes beside them.
