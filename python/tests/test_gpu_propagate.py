@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from gpu_graphs import MEMORY, build, build_even, each_build, needs_gpu
 
 import tiergraph as tg
@@ -85,3 +86,19 @@ def test_a_matrix_that_does_not_fit_takes_several_passes(tmp_path):
     expected = tg.open(path).propagate(x)
     np.testing.assert_allclose(gpu.propagate(x), expected, rtol=1e-4, atol=1e-4)
     assert gpu.last_run["iterations"] > 1
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def test_nan_of_either_sign_makes_nan(tmp_path, undirected):
+    rng = np.random.default_rng(8)
+    src, dst = rng.integers(0, 300, (2, 900))
+    tg.build((src, dst), tmp_path / "g.tg", vertices=300, undirected=undirected)
+    of = {d: tg.open(tmp_path / "g.tg", memory=MEMORY, device=d) for d in ("cpu", "cuda")}
+    for dtype, width in SHAPES:
+        x = values(300, dtype, width)
+        missing = rng.random(x.shape) < 0.1
+        x[missing] = np.copysign(np.nan, rng.normal(size=missing.sum()))
+        for reduce in ("min", "max"):
+            found = {device: graph.propagate(x, reduce=reduce) for device, graph in of.items()}
+            assert np.isnan(found["cpu"]).any()
+            np.testing.assert_array_equal(found["cuda"], found["cpu"], err_msg=reduce)

@@ -144,6 +144,25 @@ def test_propagate_transposed_and_weighted(six):
     assert six.propagate(x, weights=True).tolist() == [1.5, 1, 6.5, 12, 0, 5]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [None, 3])
+@pytest.mark.parametrize("codec", ["packed", "raw"])
+def test_propagate_keeps_nan_as_numpy_does(tmp_path, dtype, width, codec):
+    rng = np.random.default_rng(3)
+    src, dst = rng.integers(0, 40, (2, 90))
+    tg.build((src, dst), tmp_path / "g.tg", vertices=40, codec=codec)
+    x = rng.normal(size=40 if width is None else (40, width)).astype(dtype)
+    x[rng.random(x.shape) < 0.2] = np.nan
+    operations = {"sum": (np.add, 0), "min": (np.minimum, np.inf), "max": (np.maximum, -np.inf)}
+    for reduce, (operation, identity) in operations.items():
+        expected = np.full_like(x, identity)
+        with np.errstate(invalid="ignore"):
+            operation.at(expected, dst, x[src])
+        found = tg.open(tmp_path / "g.tg").propagate(x, reduce=reduce)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, equal_nan=True, err_msg=reduce)
+        assert np.isnan(found).any()
+
+
 def test_propagate_takes_matrices(six):
     x = np.arange(12, dtype=np.float32).reshape(6, 2)
     y = six.propagate(x)

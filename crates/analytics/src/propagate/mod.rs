@@ -4,7 +4,8 @@
 //! `transpose`; ⊕ is a sum, a minimum or a maximum. Values are float32 or float64, a number or a
 //! vector a vertex. A vertex without such neighbours gets the reduction's identity: 0, ∞ or −∞.
 //! Bytes: one pass, less what is resident; state: `x`, `y` and a strip of 65,536 vertices a worker.
-//! Minima and maxima are identical from run to run, sums to the last bits.
+//! Minima and maxima are identical from run to run, sums to the last bits. Where one of the values is NaN, so is what is
+//! made of them, as of NumPy's `minimum` and `maximum`.
 
 mod fold;
 mod slice;
@@ -39,17 +40,30 @@ pub trait Value:
 {
     /// The value of this type that is nearest to `value`.
     fn from_f64(value: f64) -> Self;
+
+    /// Whether this is NaN.
+    fn is_nan(self) -> bool;
 }
 
 impl Value for f32 {
     fn from_f64(value: f64) -> Self {
         value as f32
     }
+
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        self.is_nan()
+    }
 }
 
 impl Value for f64 {
     fn from_f64(value: f64) -> Self {
         value
+    }
+
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        self.is_nan()
     }
 }
 

@@ -43,14 +43,14 @@ impl Combine for Sum {
 impl Combine for Min {
     #[inline(always)]
     fn combine<T: Value>(a: T, b: T) -> T {
-        if b < a { b } else { a }
+        if b < a || b.is_nan() { b } else { a }
     }
 }
 
 impl Combine for Max {
     #[inline(always)]
     fn combine<T: Value>(a: T, b: T) -> T {
-        if b > a { b } else { a }
+        if b > a || b.is_nan() { b } else { a }
     }
 }
 

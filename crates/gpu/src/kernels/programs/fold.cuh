@@ -1,8 +1,8 @@
 // y[row] = ⊕ weight · x[column], where ⊕ is a sum, a minimum or a maximum: Graph.propagate's pass.
 //
 // A vertex has WIDTH values side by side: one, or as many as one load of 16 bytes has. Minima and
-// maxima are the CPU's bit for bit; sums are the CPU's but for their order. NaN is never the least
-// or the greatest. CPU twin: analytics::propagate. Reads 4 to 16 bytes of x an arc, and adds as many
+// maxima are the CPU's bit for bit; sums are the CPU's but for their order. One value that is NaN makes
+// the result NaN. CPU twin: analytics::propagate. Reads 4 to 16 bytes of x an arc, and adds as many
 // of y a row of a slice.
 
 // `#define`d by the launcher: the type of a value, and how many a vertex has.
@@ -11,6 +11,8 @@ typedef VALUE Value;
 struct __align__(WIDTH * sizeof(Value)) Values {
     Value at[WIDTH];
 };
+
+__device__ inline bool is_nan(Value value) { return value != value; }
 
 __device__ inline Values shuffle_xor(Values values, u32 mask) {
     for (u32 i = 0; i < WIDTH; i++) values.at[i] = __shfl_xor_sync(ALL, values.at[i], mask);
@@ -35,6 +37,14 @@ __device__ inline void raise(double* to, double value) {
     if (bits >= 0) atomicMax((long long*)to, bits); else atomicMin((u64*)to, (u64)bits);
 }
 
+// The NaN that comes before or after all numbers in this order.
+__device__ inline void make_nan(float* to, bool first) {
+    *to = __int_as_float(first ? (int)0xffffffff : 0x7fffffff);
+}
+__device__ inline void make_nan(double* to, bool first) {
+    *to = __longlong_as_double(first ? (long long)0xffffffffffffffffull : 0x7fffffffffffffffll);
+}
+
 struct Program : EveryArc {
     const Values* x;
     Values* y;       // The operation's identity before the pass.
@@ -51,6 +61,9 @@ struct Program : EveryArc {
 #if WEIGHT_BYTES > 0
         for (u32 i = 0; i < WIDTH; i++) source.at[i] *= (Value)weight;
 #endif
+        for (u32 i = 0; operation != SUM && i < WIDTH; i++) {
+            if (is_nan(source.at[i])) make_nan(&source.at[i], operation == MIN);
+        }
         return source;
     }
     __device__ Row empty() const {
@@ -64,6 +77,7 @@ struct Program : EveryArc {
     __device__ Row merge(Row a, Row b) const {
         for (u32 i = 0; i < WIDTH; i++) {
             if (operation == SUM) a.at[i] += b.at[i];
+            else if (is_nan(b.at[i])) a.at[i] = b.at[i];
             else if (operation == MIN) a.at[i] = b.at[i] < a.at[i] ? b.at[i] : a.at[i];
             else a.at[i] = b.at[i] > a.at[i] ? b.at[i] : a.at[i];
         }
@@ -82,8 +96,8 @@ struct Program : EveryArc {
                 continue;
             }
             Value now = *(volatile Value*)to;
-            if (operation == MIN && value < now) lower(to, value);
-            if (operation != MIN && value > now) raise(to, value);
+            if (operation == MIN && !(value >= now)) lower(to, value);
+            if (operation != MIN && !(value <= now)) raise(to, value);
         }
     }
 };
