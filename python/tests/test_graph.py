@@ -163,6 +163,15 @@ def test_propagate_keeps_nan_as_numpy_does(tmp_path, dtype, width, codec):
         assert np.isnan(found).any()
 
 
+@pytest.mark.parametrize("undirected", [False, True])
+def test_propagate_takes_memory_for_the_vertices_that_there_are(tmp_path, undirected):
+    tg.build(([0, 1, 2], [1, 2, 0]), tmp_path / "g.tg", undirected=undirected)
+    graph = tg.open(tmp_path / "g.tg", memory="44MiB", threads=2)
+    for transpose in (False, True):
+        y = graph.propagate(np.ones((3, 64)), transpose=transpose)
+        assert (y == (2 if undirected else 1)).all()
+
+
 def test_propagate_takes_matrices(six):
     x = np.arange(12, dtype=np.float32).reshape(6, 2)
     y = six.propagate(x)
@@ -262,7 +271,12 @@ def test_unchecked_damage_ends_in_an_answer_or_an_error(tmp_path, undirected):
         damaged = bytearray(sound)
         damaged[at] ^= 1 << int(rng.integers(0, 8))
         file.write_bytes(damaged)
-        for run in (tg.Graph.wcc, lambda graph: graph.sssp(1), lambda graph: graph.bfs(1)):
+        for run in (
+            tg.Graph.wcc,
+            lambda graph: graph.sssp(1),
+            lambda graph: graph.bfs(1),
+            lambda graph: graph.propagate(np.ones(graph.vertices)),
+        ):
             with contextlib.suppress(tg.FormatError):
                 run(tg.open(path, checksums=False, threads=1))
                 answers += 1

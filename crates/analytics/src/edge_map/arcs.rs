@@ -142,11 +142,9 @@ pub(crate) fn for_each_arc<W>(
     let one = |w: &mut W, entry: &TilesIndex, segment: &Segment<'_>| {
         let place = (entry.block, entry.offset);
         let (row_base, column_base) = (segment.row_base as u32, segment.column_base as u32);
-        let rows = vertices.saturating_sub(segment.row_base);
-        let columns = vertices.saturating_sub(segment.column_base);
         let mut is_sound = true;
         kernel.for_each(segment, |slice| {
-            is_sound &= !unchecked || is_below(slice, rows, columns);
+            is_sound &= !unchecked || is_within(vertices, segment, slice);
             if is_sound {
                 visit(w, &Arcs::Tile { place, row_base, column_base, slice });
             }
@@ -159,8 +157,10 @@ pub(crate) fn for_each_arc<W>(
     graph.tiles().pass_by_tile((selection, NextPass::Unknown), usize::MAX, begin, each, end)
 }
 
-/// Whether the rows and columns of all of a slice's arcs are below `rows` and `columns`.
-fn is_below(slice: &Slice<'_>, rows: u64, columns: u64) -> bool {
+/// Whether all ends of the arcs of a segment's slice are below `vertices`; damage that is not checked may make others.
+pub(crate) fn is_within(vertices: u64, segment: &Segment<'_>, slice: &Slice<'_>) -> bool {
+    let rows = vertices.saturating_sub(segment.row_base);
+    let columns = vertices.saturating_sub(segment.column_base);
     let used = |lanes: &[u32; LANES], active: u8, below: u64| {
         lanes.iter().take(active.into()).all(|&lane| u64::from(lane) < below)
     };
@@ -168,7 +168,8 @@ fn is_below(slice: &Slice<'_>, rows: u64, columns: u64) -> bool {
     used(slice.rows, slice.active[0], rows) && steps.all(|(step, &n)| used(step, n, columns))
 }
 
-fn no_vertices() -> Error {
+/// The error of arcs that [`is_within`] finds none of the graph's.
+pub(crate) fn no_vertices() -> Error {
     Error::new(ErrorKind::Format, "pass over the arcs of a tile")
         .expected("those of the graph's vertices")
         .got("others: the file is damaged")

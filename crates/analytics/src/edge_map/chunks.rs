@@ -9,7 +9,7 @@ use tiergraph_mem::Array;
 /// Segments of so many bytes keep a worker for longer than adding a chunk's sums would.
 pub(crate) const LONG_BYTES: usize = 64 << 10;
 
-/// The values of all vertices, in chunks of `2^log2` vertices; the last chunk is padded to full length.
+/// The values of all vertices, in chunks of `2^log2` vertices; the last chunk has those that are left.
 #[derive(Debug)]
 pub(crate) struct Chunks<T> {
     chunks: Vec<Mutex<Array<T>>>,
@@ -23,7 +23,11 @@ impl<T: Copy + Zeroable> Chunks<T> {
     /// # Errors
     /// The system has no such amount of memory.
     pub(crate) fn zeroed(len: usize, width: usize, log2: u32) -> Result<Self> {
-        let chunks = Array::batch(len.div_ceil(1 << log2), width << log2)?;
+        let (whole, rest) = (len >> log2, len % (1 << log2));
+        let mut chunks = Array::batch(whole, width << log2)?;
+        if rest > 0 {
+            chunks.push(Array::zeroed(rest * width)?);
+        }
         Ok(Self { chunks: chunks.into_iter().map(Mutex::new).collect(), log2, width })
     }
 
@@ -87,11 +91,10 @@ impl<T: Copy + Zeroable> Chunks<T> {
         let mut vertex = first;
         while values.len() > 0 && vertex >> self.log2 < self.chunks.len() {
             let from = vertex % size;
-            let count = (values.len() / width).min(size - from);
             let mut chunk = self.lock(vertex >> self.log2);
-            let to = &mut chunk[from * width..(from + count) * width];
-            to.iter_mut().zip(values.by_ref()).for_each(|(to, value)| merge(to, value));
-            vertex += count;
+            let to = chunk[from * width..].iter_mut();
+            to.zip(values.by_ref()).for_each(|(to, value)| merge(to, value));
+            vertex += size - from;
         }
     }
 

@@ -16,7 +16,7 @@ use tiergraph_format::tiles::STRIP_ROWS;
 use tiergraph_graph::Graph;
 
 pub(crate) use active::ActiveTiles;
-pub(crate) use arcs::{Arcs, for_each_arc, stored_once};
+pub(crate) use arcs::{Arcs, for_each_arc, is_within, no_vertices, stored_once};
 pub(crate) use chunks::Chunks;
 pub(crate) use program::{Program, edge_map};
 pub(crate) use reduce::{Buffers, Ends, Placed, Reduction, move_to_row, reduce, reduce_lists};

@@ -37,19 +37,32 @@ pub(crate) trait Reduction: Sync {
 pub(crate) struct Ends {
     rows: bool,
     columns: bool,
+    /// How many vertices there are, where no buffer has to be longer.
+    vertices: usize,
 }
 
 impl Ends {
     /// Those to which arcs lead; or, `transposed`, from which they come. Undirected edges have both.
     pub(crate) fn of(graph: &Graph, transposed: bool) -> Self {
         let directed = graph.manifest().directed;
-        Self { rows: !(directed && transposed), columns: !directed || transposed }
+        let (rows, columns) = (!(directed && transposed), !directed || transposed);
+        Self { rows, columns, vertices: usize::MAX }
+    }
+
+    /// These ends, of passes that need no room for rows and columns that are no vertices of `graph`.
+    pub(crate) fn of_vertices(self, graph: &Graph) -> Self {
+        Self { vertices: graph.vertices(), ..self }
+    }
+
+    /// Rows that a worker's buffer of a strip has.
+    pub(crate) fn strip_rows(self) -> usize {
+        STRIP_ROWS.min(self.vertices)
     }
 
     /// Columns that a worker has scratch for.
     fn scratch_columns(self, graph: &Graph) -> usize {
         let kernel = graph.tiles().kernel().filter(|_| self.columns);
-        kernel.map_or(0, |kernel| kernel.options().columns())
+        kernel.map_or(0, |kernel| kernel.options().columns().min(self.vertices))
     }
 }
 
@@ -88,7 +101,7 @@ impl<S: RowBytes, T: Copy + Zeroable> Buffers<S, T> {
     /// Bytes of memory that they take at least.
     pub(crate) fn bytes(graph: &Graph, ends: Ends, width: usize) -> u64 {
         let columns = ends.scratch_columns(graph) * width * size_of::<T>();
-        let of_worker = STRIP_ROWS * S::row_bytes(width) + columns;
+        let of_worker = ends.strip_rows() * S::row_bytes(width) + columns;
         (graph.thread_pool().size() * of_worker) as u64
     }
 
@@ -104,7 +117,7 @@ impl<S: RowBytes, T: Copy + Zeroable> Buffers<S, T> {
         strips: impl FnOnce(usize) -> Result<Vec<S>>,
     ) -> Result<Self> {
         let workers = graph.thread_pool().size();
-        let (at_once, reserved) = reserve_strips(graph, STRIP_ROWS * S::row_bytes(width))?;
+        let (at_once, reserved) = reserve_strips(graph, ends.strip_rows() * S::row_bytes(width))?;
         let strips = Strips::each(workers, strips(workers * at_once)?);
         let columns = Array::batch(workers, ends.scratch_columns(graph) * width)?;
         Ok(Self {

@@ -5,7 +5,6 @@
 
 use bytemuck::Zeroable;
 use tiergraph_core::Result;
-use tiergraph_format::tiles::STRIP_ROWS;
 use tiergraph_mem::Array;
 
 use super::chunks::Chunks;
@@ -14,7 +13,7 @@ use crate::per_worker::PerWorker;
 
 /// The memory of a buffer.
 pub(crate) trait RowBytes {
-    /// Bytes for each of its 65,536 rows, of `width` values.
+    /// Bytes for each of its rows, of `width` values.
     fn row_bytes(width: usize) -> usize;
 }
 
@@ -95,21 +94,21 @@ impl<S> Strips<S> {
 pub(crate) struct StripBuffer<T> {
     first: usize,
     rows: usize,
-    /// Room for 65,536 rows.
+    /// Room for the rows of any strip.
     pub(crate) values: Array<T>,
 }
 
 impl<T: Copy + Zeroable> StripBuffer<T> {
-    /// So many buffers, of `width` values a row, all of them the `identity`.
+    /// So many buffers of `len` values, all of them the `identity`.
     ///
     /// # Errors
     /// The system has no such amount of memory.
-    pub(crate) fn batch(count: usize, width: usize, identity: T) -> Result<Vec<Self>> {
+    pub(crate) fn batch(count: usize, len: usize, identity: T) -> Result<Vec<Self>> {
         let make = |mut values: Array<T>| {
             values.fill(identity);
             Self { first: 0, rows: 0, values }
         };
-        Ok(Array::batch(count, STRIP_ROWS * width)?.into_iter().map(make).collect())
+        Ok(Array::batch(count, len)?.into_iter().map(make).collect())
     }
 }
 

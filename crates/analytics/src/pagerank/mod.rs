@@ -80,7 +80,9 @@ pub fn pagerank(
     let _state = graph.memory().reserve_all(&memory(graph, linked))?;
     let degrees = graph.degrees().of_first(Direction::Out, linked)?;
     let x = Array::zeroed(len)?;
-    let y = Chunks::zeroed(linked, 1, chunk_log2(graph))?;
+    // Kernels add to whole tiles' columns.
+    let log2 = chunk_log2(graph);
+    let y = Chunks::zeroed(linked.next_multiple_of(1 << log2), 1, log2)?;
     let mut state = OnCpu { graph, pull: PullSum::new(graph)?, degrees, x, y };
     graph.memory().plan_residency();
     let threads = graph.thread_pool();

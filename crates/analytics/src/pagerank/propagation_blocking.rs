@@ -269,7 +269,7 @@ mod tests {
         let x: Vec<f32> = (0..1 << 17).map(|i| (i % 97) as f32).collect();
         assert!(blocked.fill(&x).unwrap());
         let y = Chunks::zeroed(VERTICES as usize, 1, 10).unwrap();
-        let strips = Strips::each(2, StripBuffer::batch(2, 1, 0.0).unwrap());
+        let strips = Strips::each(2, StripBuffer::batch(2, STRIP_ROWS, 0.0).unwrap());
         blocked.add_to(&Sum { x: &x }, &strips, &y).unwrap();
         let sparse: Vec<_> = graph.tiles().segments().iter().filter(|e| blocked.has(e)).collect();
         assert!(!sparse.is_empty() && sparse.len() < graph.tiles().segments().len());

@@ -1,7 +1,7 @@
 //! `y += A x`, float32 values summed in float64: the pass of PageRank.
 
 use tiergraph_core::Result;
-use tiergraph_format::tiles::Segment;
+use tiergraph_format::tiles::{STRIP_ROWS, Segment};
 use tiergraph_graph::{Direction, Graph, NextPass, TileSelection};
 use tiergraph_kernels::{Kernel, SymmetricState, SymmetricStrip, sum_lists};
 
@@ -114,7 +114,8 @@ impl<'a> PullSum<'a> {
     /// The system has no memory for the workers' strips.
     pub(super) fn new(graph: &'a Graph) -> Result<Self> {
         let ends = Ends::of(graph, false);
-        let rows = || Buffers::new(graph, ends, 1, |count| StripBuffer::batch(count, 1, 0f64));
+        let rows =
+            || Buffers::new(graph, ends, 1, |count| StripBuffer::batch(count, STRIP_ROWS, 0f64));
         let way = match graph.tiles().kernel() {
             None => Way::Raw(rows()?),
             Some(kernel) if graph.manifest().directed => {

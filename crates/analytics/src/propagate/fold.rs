@@ -9,9 +9,9 @@ use tiergraph_kernels::{Kernel, Slice};
 
 use super::slice::each_arc;
 use super::step::{Combine, Scalar, Step, Vector};
-use super::{Propagate, Value};
+use super::{Propagate, Value, ends};
 use crate::edge_map::{
-    Buffers, Chunks, Ends, Placed, Reduction, StripBuffer, reduce, reduce_lists,
+    Buffers, Chunks, Placed, Reduction, StripBuffer, is_within, no_vertices, reduce, reduce_lists,
 };
 
 /// Reduces the arcs of segments to their strips' values, to their columns, or to both.
@@ -31,6 +31,8 @@ pub(super) struct Fold<'a, T> {
     x: &'a [T],
     y: &'a Chunks<T>,
     buffers: FoldBuffers<T>,
+    /// The number of vertices, if that of arcs is not checked otherwise.
+    limit: Option<u64>,
 }
 
 impl<T: Value> Reduction for Fold<'_, T> {
@@ -58,9 +60,11 @@ impl<'a, T: Value> Fold<'a, T> {
         y: &'a Chunks<T>,
     ) -> Result<Self> {
         let identity = how.reduce.identity();
-        let strips = |count| StripBuffer::batch(count, how.width, identity);
-        let buffers = Buffers::new(graph, Ends::of(graph, how.transpose), how.width, strips)?;
-        Ok(Self { graph, how, x, y, buffers })
+        let ends = ends(graph, how.transpose);
+        let strips = |count| StripBuffer::batch(count, ends.strip_rows() * how.width, identity);
+        let buffers = Buffers::new(graph, ends, how.width, strips)?;
+        let limit = graph.is_unchecked().then_some(graph.manifest().vertices);
+        Ok(Self { graph, how, x, y, buffers, limit })
     }
 
     pub(super) fn reduce<C: Combine>(&self) -> Result<()> {
@@ -111,7 +115,16 @@ impl<'a, T: Value> Fold<'a, T> {
         let (x_rows, x_columns) =
             (&self.x[row * self.how.width..], &self.x[column * self.how.width..]);
         // One walk is compiled for all, not one for each step.
-        let walk = |visit: &mut dyn FnMut(&Slice<'_>)| kernel.for_each(segment, visit);
+        let walk = |visit: &mut dyn FnMut(&Slice<'_>)| {
+            let mut is_sound = true;
+            kernel.for_each(segment, |slice| {
+                is_sound &= self.limit.is_none_or(|limit| is_within(limit, segment, slice));
+                if is_sound {
+                    visit(slice);
+                }
+            })?;
+            is_sound.then_some(()).ok_or_else(no_vertices)
+        };
         let directed = self.graph.manifest().directed;
         let prefetch = |c| step.prefetch(x_columns, c);
         if directed && !self.how.transpose {

@@ -3,7 +3,7 @@
 //! `y[v] = ⊕ w(u, v) · x[u]` over the arcs u → v (v's in-neighbours), or over v → u with
 //! `transpose`; ⊕ is a sum, a minimum or a maximum. Values are float32 or float64, a number or a
 //! vector a vertex. A vertex without such neighbours gets the reduction's identity: 0, ∞ or −∞.
-//! Bytes: one pass, less what is resident; state: `x`, `y` and a strip of 65,536 vertices a worker.
+//! Bytes: one pass, less what is resident; state: `x`, `y` and a strip of at most 65,536 vertices a worker.
 //! Minima and maxima are identical from run to run, sums to the last bits. Where one of the values is NaN, so is what is
 //! made of them, as of NumPy's `minimum` and `maximum`.
 
@@ -18,7 +18,7 @@ use tiergraph_core::{Error, ErrorKind, Progress, Result};
 use tiergraph_graph::Graph;
 use tiergraph_mem::Array;
 
-use crate::edge_map::{Chunks, Ends, chunk_log2, padded};
+use crate::edge_map::{Chunks, Ends, chunk_log2};
 use crate::report::{Run, RunReport};
 use fold::{Fold, FoldBuffers};
 use step::{Max, Min, Sum};
@@ -107,7 +107,7 @@ pub fn propagate<T: Value>(
     let _state =
         graph.memory().reserve(bytes::<T>(graph, how.width, how.transpose), "the values")?;
     let given = x;
-    let mut x = Array::zeroed(padded(graph, n) * how.width)?;
+    let mut x = Array::zeroed(n * how.width)?;
     graph.order().from_user_into(given, how.width, &mut x)?;
     let mut y = Chunks::zeroed(n, how.width, chunk_log2(graph))?;
     y.fill(how.reduce.identity::<T>());
@@ -133,8 +133,13 @@ pub fn propagate_bytes<T: Value>(graph: &Graph, width: usize) -> u64 {
 }
 
 fn bytes<T: Value>(graph: &Graph, width: usize, transpose: bool) -> u64 {
-    let values = (2 * padded(graph, graph.vertices()) * width * size_of::<T>()) as u64;
-    values + FoldBuffers::<T>::bytes(graph, Ends::of(graph, transpose), width)
+    let values = (2 * graph.vertices() * width * size_of::<T>()) as u64;
+    values + FoldBuffers::<T>::bytes(graph, ends(graph, transpose), width)
+}
+
+/// The ends of arcs that values are reduced to.
+fn ends(graph: &Graph, transpose: bool) -> Ends {
+    Ends::of(graph, transpose).of_vertices(graph)
 }
 
 /// Fails for lengths and options that cannot be propagated over this graph.
