@@ -6,9 +6,9 @@ mod common;
 
 use common::{Built, Edge, Layout, Running};
 use tiergraph_analytics::{Communities, Method, Objective, communities};
-use tiergraph_core::{Draws, Silent};
+use tiergraph_core::{Draws, ErrorKind, Silent};
 use tiergraph_format::manifest::Codec;
-use tiergraph_graph::Graph;
+use tiergraph_graph::{Graph, OpenOptions};
 use tiergraph_ingest::build::WeightChoice;
 use tiergraph_io::EngineChoice;
 
@@ -61,5 +61,19 @@ fn the_least_memory_finds_the_same_communities() {
                 assert!(read.bytes_read > 4 * read_once.bytes_read, "{what}: all was in memory");
             }
         }
+    }
+}
+
+#[test]
+fn weights_whose_sum_overflows_are_refused() {
+    let layout = Layout { weights: WeightChoice::F64, ..Layout::default() };
+    let built = Built::new(&[(0, 1, 1e308), (1, 2, 1e308)], &layout);
+    let graph = Graph::open(&built.path, &OpenOptions::default()).unwrap();
+    for method in [Method::Louvain, Method::Leiden] {
+        let objective = Objective::Modularity;
+        let options = Communities { method, objective, resolution: 1.0, iterations: 1, seed: 3 };
+        let error = communities(&graph, &options, &Silent).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Input);
+        assert!(error.to_string().contains("a sum that overflows"), "{error}");
     }
 }

@@ -109,7 +109,7 @@ pub struct Found {
 /// Finds communities.
 ///
 /// # Errors
-/// A resolution that is not 0 or more, state that does not fit the memory, any error of a pass.
+/// A resolution that is not 0 or more, weights whose sum overflows, state that does not fit the memory, any error of a pass.
 pub fn communities(
     graph: &Graph,
     options: &Communities,
@@ -139,6 +139,12 @@ pub fn communities(
     })?;
     run.iteration("lists", 0.0);
     let all: f64 = strengths.iter().sum();
+    if !all.is_finite() {
+        return Err(Error::new(ErrorKind::Input, "find communities")
+            .expected("weights whose sum, over both ends of each edge, is a float64")
+            .got(format!("a sum that overflows: above {:e}", f64::MAX))
+            .hint("divide all weights by the same number"));
+    }
     let counts_edges = options.objective == Objective::Modularity;
     let scale = match options.objective {
         Objective::Modularity if all > 0.0 => options.resolution / all,
