@@ -219,3 +219,17 @@ def test_a_graph_without_the_neighbours_that_are_needed_says_so(name, tmp_path):
         tg.open(path).run(name)
     assert str(path) in str(caught.value)
     assert 'layouts="both"' in str(caught.value)
+
+
+def test_a_source_counts_once(graph):
+    once = graph.betweenness(sources=[10, 60])
+    assert once.any()
+    np.testing.assert_array_equal(graph.betweenness(sources=[60, 10, 60, 10, 10]), once)
+    assert graph.last_run["sources"] == 2
+
+
+def test_the_average_of_no_coefficients_is_zero(tmp_path):
+    tg.build((np.empty(0, np.uint64), np.empty(0, np.uint64)), tmp_path / "none.tg")
+    with tg.open(tmp_path / "none.tg") as empty:
+        empty.clustering()
+        assert str(empty.last_run["average_clustering"]) == "0.0"

@@ -89,7 +89,8 @@ const ALGORITHMS: &[Algorithm] = &[
         run: |on, options| {
             let Nothing {} = read(options)?;
             let ((shares, report), why) = on.either(gpu::clustering, clustering)?;
-            let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+            // A sum of nothing is -0.0.
+            let mean = (0.0 + shares.iter().sum::<f64>()) / shares.len().max(1) as f64;
             let all = [("average_clustering", mean.into())];
             Ok(outcome(Column::F64(shares), all, report).on_cpu(why))
         },
@@ -153,7 +154,12 @@ const ALGORITHMS: &[Algorithm] = &[
             let Sources { sources, samples, seed } = read(options)?;
             let n = graph.vertices();
             let chosen = match (sources, samples) {
-                (Some(ids), None) => graph.ids().find(&ids)?,
+                (Some(ids), None) => {
+                    let mut chosen = graph.ids().find(&ids)?;
+                    chosen.sort_unstable();
+                    chosen.dedup();
+                    chosen
+                }
                 (None, Some(count)) if count < n => sample(graph, count, seed)?,
                 (None, _) => (0..n as u32).collect(),
                 (Some(_), Some(_)) => {
