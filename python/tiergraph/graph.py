@@ -104,7 +104,7 @@ def open(
     memory, and on another device too, but for triangles, cores, sets and colours, which a GPU
     begins anew; without, it is refused then. It is deleted once a run has its result. `last_run`
     says the file and the seconds that writing took (`checkpoint`, `checkpoint_seconds`), after how
-    many iterations it went on (`resumed_after`), or why there are none (`checkpoint_why`: of what
+    many iterations it went on (`resumed_after`, which `iterations` does not count), or why there are none (`checkpoint_why`: of what
     is one pass).
 
     Reads the manifest and the indexes. Raises `FormatError` for bytes that are not a graph,
@@ -467,7 +467,7 @@ class Graph(Algorithms):
         One walk from each of `starts` (all ids), in their order, and all of that `repeat` times. A
         step takes one of the edges that leave a vertex, evenly; where none leaves, the walk stays.
         With `p` and `q`, node2vec's: the step back weighs 1/`p`, one to a neighbour of the vertex
-        before weighs 1, others 1/`q`; all neighbours are in memory then, at 4 bytes each. A batch
+        before weighs 1, others 1/`q`, each of which is to be finite; all neighbours are in memory then, at 4 bytes each. A batch
         has so many `walks`, by default those of 2^24 vertices. A seed's walks are the same whatever
         the threads, the memory and the batches. (Grover and Leskovec, 2016.)
         """
@@ -546,7 +546,8 @@ class Graph(Algorithms):
         """PageRank as LDBC Graphalytics defines it, float32 of shape (|V|,); the ranks sum to 1.
 
         Starts at 1/|V|, teleports with (1 - damping)/|V| and spreads the mass of sinks evenly; with
-        `sources`, personalised: it teleports to these ids alone. Stops after `iterations` (100), or
+        `sources`, personalised: it teleports to these ids alone, in proportion to how often each is
+        there, as igraph's does to `reset_vertices`. Stops after `iterations` (100), or
         once the ranks of all vertices together change by less than `tolerance` (10^-6 where neither
         is given); `last_run["converged"]` tells. One pass over the edges an iteration.
         """
@@ -593,8 +594,9 @@ class Graph(Algorithms):
     ) -> NDArray[np.float64]:
         """The least total weight from vertex `source`, float64 of shape (|V|,); `inf`: no path.
 
-        Without weights, every edge weighs 1. A pass goes over the tiles whose sources fell in the
-        one before.
+        Without weights, every edge weighs 1, and a breadth-first search finds the distances. With
+        weights a pass goes over the tiles whose sources fell in the one before; where passes are
+        many and the edges as lists do not fit, `last_run["lists_why"]` says what memory they fit.
         """
         start = self.vertex(source)
         return self._run(lambda: self._opened.sssp(start, _path(trace), progress))
@@ -615,7 +617,8 @@ class Graph(Algorithms):
         `x` has shape (|V|,) or (|V|, F), float32 or float64 (anything else becomes float64), in
         the order of `ids`; `y` has its shape and dtype. `transpose` goes against the edges;
         `weights` multiplies each x[u] by the edge's weight. A vertex with no edge gets the
-        reduction's identity: 0, `inf` or `-inf`. This is the primitive to write own algorithms on.
+        reduction's identity: 0, `inf` or `-inf`. NaN among a vertex's values gives it NaN, as
+        NumPy's `add`, `minimum` and `maximum` do. This is the primitive to write own algorithms on.
 
         Where `x` is a PyTorch tensor on the GPU that the graph was opened on, so is `y`, and no
         value leaves the GPU; gradients do not flow through it.
