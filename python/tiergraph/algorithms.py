@@ -247,10 +247,10 @@ class Algorithms:
         Over all pairs of vertices, the sum of the shares of their shortest paths (in hops) that the
         vertex lies between; of pairs without an order where edges have no direction. Edges that are
         repeated are paths of their own: `dedup` of `build` leaves one of them. With `sources`, over
-        the pairs that begin at these ids, each of which counts once; with `samples`, an estimate from so many
-        vertices, and `last_run["error_bound"]`: all values are nearer to the true ones with a
-        probability of 9 in 10. Two passes over what a source reaches, for each. (Brandes, 2001;
-        Brandes and Pich, 2007.)
+        the pairs that begin at these ids, each of which counts once; with `samples`, an estimate
+        from so many vertices, and `last_run["error_bound"]`: all values are nearer to the true ones
+        with a probability of 9 in 10. Two passes over what a source reaches, for each. (Brandes,
+        2001; Brandes and Pich, 2007.)
         """
         options = {"sources": sources, "samples": samples, "seed": seed}
         return self._by_name("betweenness", trace, progress, options)

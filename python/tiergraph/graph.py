@@ -104,8 +104,8 @@ def open(
     memory, and on another device too, but for triangles, cores, sets and colours, which a GPU
     begins anew; without, it is refused then. It is deleted once a run has its result. `last_run`
     says the file and the seconds that writing took (`checkpoint`, `checkpoint_seconds`), after how
-    many iterations it went on (`resumed_after`, which `iterations` does not count), or why there are none (`checkpoint_why`: of what
-    is one pass).
+    many iterations it went on (`resumed_after`, which `iterations` does not count), or why there
+    are none (`checkpoint_why`: of what is one pass).
 
     Reads the manifest and the indexes. Raises `FormatError` for bytes that are not a graph,
     `IoError` where the system refuses, `DeviceError` where there is no such GPU, `BudgetError`
@@ -467,9 +467,10 @@ class Graph(Algorithms):
         One walk from each of `starts` (all ids), in their order, and all of that `repeat` times. A
         step takes one of the edges that leave a vertex, evenly; where none leaves, the walk stays.
         With `p` and `q`, node2vec's: the step back weighs 1/`p`, one to a neighbour of the vertex
-        before weighs 1, others 1/`q`, each of which is to be finite; all neighbours are in memory then, at 4 bytes each. A batch
-        has so many `walks`, by default those of 2^24 vertices. A seed's walks are the same whatever
-        the threads, the memory and the batches. (Grover and Leskovec, 2016.)
+        before weighs 1, others 1/`q`, each of which is to be finite; all neighbours are in memory
+        then, at 4 bytes each. A batch has so many `walks`, by default those of 2^24 vertices. A
+        seed's walks are the same whatever the threads, the memory and the batches. (Grover and
+        Leskovec, 2016.)
         """
         ids = self.ids if starts is None else self._vertices(starts)
         size = walks or max(1, (1 << 24) // (length + 1))
