@@ -57,6 +57,19 @@ pub(crate) struct Caller {
     pub(crate) result_bytes: u64,
 }
 
+impl Caller {
+    fn state_bytes(&self, graph: &Graph) -> u64 {
+        state_bytes(graph) + self.result_bytes
+    }
+
+    /// The memory that a search takes at least.
+    pub(crate) fn plan(&self, graph: &Graph) -> MemoryPlan {
+        MemoryPlan::default()
+            .and("the distances and the frontier", self.state_bytes(graph))
+            .and("the pages of small levels", NearLists::least_bytes(graph, Direction::Out))
+    }
+}
+
 /// As [`bfs`], for a run of another algorithm.
 pub(crate) fn search_as(
     caller: &Caller,
@@ -76,14 +89,9 @@ fn search(
     how: impl Fn(&Search<'_>, &mut Frontier) -> Plan,
 ) -> Result<(Vec<u32>, RunReport)> {
     check_source(graph, "search from vertex", source)?;
-    let (state_bytes, pages_bytes) =
-        (state_bytes(graph) + caller.result_bytes, NearLists::least_bytes(graph, Direction::Out));
-    let plan = MemoryPlan::default()
-        .and("the distances and the frontier", state_bytes)
-        .and("the pages of small levels", pages_bytes);
-    let mut state = graph.memory().reserve_all(&plan)?;
-    state.shrink_to(state_bytes);
-    let pages = graph.memory().budget().count(pages_bytes);
+    let mut state = graph.memory().reserve_all(&caller.plan(graph))?;
+    state.shrink_to(caller.state_bytes(graph));
+    let pages = graph.memory().budget().count(NearLists::least_bytes(graph, Direction::Out));
     let depth = Array::from_fn(graph.thread_pool(), with_state(graph, source), |_| {
         AtomicU32::new(UNREACHED)
     })?;

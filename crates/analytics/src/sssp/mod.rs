@@ -31,14 +31,18 @@ use near::{Near, PassHistory};
 use useful::{Sink, Useful};
 
 /// The distance of each vertex, in the user's order, from `source`, a vertex by its internal id;
-/// infinity where there is no path. Without weights, every arc weighs 1: a breadth-first search finds them.
+/// infinity where there is no path. Without weights, every arc weighs 1: a breadth-first search finds them,
+/// but in the least memory, where passes do.
 ///
 /// # Errors
 /// A source that is no vertex, state that does not fit the memory, any error of a pass.
 pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<f64>, RunReport)> {
     check_source(graph, "find paths from vertex", source)?;
-    if graph.manifest().weighted == Weights::None {
-        return by_hops(graph, source, progress);
+    // When the search's state is gone, hops and distances are left.
+    let hops = Caller { name: "sssp", result_bytes: graph.vertices() as u64 * 4 };
+    let fits = hops.plan(graph).bytes() <= graph.memory().budget().left();
+    if graph.manifest().weighted == Weights::None && fits {
+        return by_hops(&hops, graph, source, progress);
     }
     let n = with_state(graph, source);
     // Those in the graph's order, and the result.
@@ -101,10 +105,13 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
 }
 
 /// The distances where every arc weighs 1.
-fn by_hops(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<f64>, RunReport)> {
-    // When the search's state is gone, hops and distances are left.
-    let caller = Caller { name: "sssp", result_bytes: graph.vertices() as u64 * 4 };
-    let (hops, report) = search_as(&caller, graph, source, progress)?;
+fn by_hops(
+    caller: &Caller,
+    graph: &Graph,
+    source: u32,
+    progress: &dyn Progress,
+) -> Result<(Vec<f64>, RunReport)> {
+    let (hops, report) = search_as(caller, graph, source, progress)?;
     let distance = |v: usize| match hops[v] {
         UNREACHED => f64::INFINITY,
         hops => hops.into(),
