@@ -65,6 +65,10 @@ class Member:
             )
         return np.frombuffer(data, dtype=self.dtype)
 
+    def close(self) -> None:
+        """Closes the file of an array that is not read."""
+        self._file.close()
+
     def array(self) -> NDArray[Any]:
         """All of it."""
         return self.take(int(np.prod(self.shape))).reshape(self.shape)

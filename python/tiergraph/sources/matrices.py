@@ -49,6 +49,7 @@ def _entries(path: Path, kind: str, weighted: bool) -> Iterator[tuple[Any, ...]]
     data = Member(path, "data")
     count, weighted = data.shape[0], weighted and data.dtype.kind != "b"
     if weighted and data.dtype.kind not in "iuf":
+        data.close()
         raise InputError.of(
             "read weights from",
             path,
