@@ -55,12 +55,11 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     What stood at `path` stays there where writing fails. A pipe or a device is written as it is.
     Raises `IoError` for what the system refuses meanwhile.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        yield target
-        return
-    folder = None
+    target, folder = Path(os.path.realpath(path)), None
     try:
+        if target.exists() and not target.is_file():
+            yield target
+            return
         folder = tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent)
         part = Path(folder, target.name)
         yield part

@@ -171,7 +171,7 @@ impl<'g> EdgeValues<'g> {
     /// Opens the column `name`, of whatever type, as [`column`](Self::column) does; its type.
     ///
     /// # Errors
-    /// Those of [`column`](Self::column).
+    /// A name that no column has, and what [`column`](Self::column) fails for.
     pub fn any_column(self, direction: Direction, name: &str) -> Result<(ArcColumn, ValueType)> {
         let columns = self.columns();
         match columns.iter().find(|(known, _)| *known == name) {

@@ -62,7 +62,7 @@ enum PlacementName {
     Name(String),
 }
 
-/// What `Options::held_bytes` are of, for errors.
+/// The name, in errors, of what takes `Options::held_bytes`.
 pub(crate) const HELD: &str = "the seeds, their times, links and ids";
 
 impl Options {

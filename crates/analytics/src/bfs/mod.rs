@@ -70,7 +70,7 @@ impl Caller {
     }
 }
 
-/// As [`bfs`], for a run of another algorithm.
+/// Searches as [`bfs`] does, in a run of the algorithm `caller`.
 pub(crate) fn search_as(
     caller: &Caller,
     graph: &Graph,

@@ -41,7 +41,7 @@ pub trait Value:
     /// The value of this type that is nearest to `value`.
     fn from_f64(value: f64) -> Self;
 
-    /// Whether this is NaN.
+    /// Whether the value is NaN.
     fn is_nan(self) -> bool;
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Raw {
 /// The first bytes of a text, unpacked.
 pub(crate) struct Head {
     pub bytes: Vec<u8>,
-    /// Whether these are all bytes of the text.
+    /// Whether the text has no more bytes than `bytes`.
     pub is_whole: bool,
 }
 

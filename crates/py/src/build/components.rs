@@ -32,7 +32,7 @@ pub(crate) struct Components {
     _held: Reservation,
 }
 
-/// What pairs hold on their way to here.
+/// The option that says what pairs hold on their way from Python.
 #[derive(Deserialize)]
 struct OnTheirWay {
     held_bytes: Option<u64>,

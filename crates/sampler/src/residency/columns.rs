@@ -75,7 +75,7 @@ impl Words {
 pub struct NamedColumn {
     /// The name that they are stored under.
     pub name: String,
-    /// Whether they are floats or integers.
+    /// The type of the values: floats or integers.
     pub kind: ValueType,
     /// Their bits.
     pub words: Words,

@@ -41,7 +41,7 @@ pub(crate) struct Dialect {
     pub notes: Vec<String>,
     /// Whether the ends are names.
     pub is_named: bool,
-    /// Whether an id on the first lines is in quotes.
+    /// Whether any of the first lines has an id in quotes.
     pub is_quoted: bool,
 }
 
