@@ -596,8 +596,9 @@ class Graph(Algorithms):
         """The least total weight from vertex `source`, float64 of shape (|V|,); `inf`: no path.
 
         Without weights, every edge weighs 1, and a breadth-first search finds the distances. With
-        weights a pass goes over the tiles whose sources fell in the one before; where passes are
-        many and the edges as lists do not fit, `last_run["lists_why"]` says what memory they fit.
+        weights, or where the memory does not hold that search, a pass goes over the tiles whose
+        sources fell in the one before; where passes are many, `last_run["lists_why"]` says what
+        memory would make them fewer.
         """
         start = self.vertex(source)
         return self._run(lambda: self._opened.sssp(start, _path(trace), progress))

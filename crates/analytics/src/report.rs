@@ -101,7 +101,7 @@ pub struct RunReport {
     /// Why there are none although the graph was opened with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_why: Option<String>,
-    /// Why passes were many: the memory that lists, which would have ended the run sooner, fit.
+    /// Why passes were many: what would have ended the run sooner, lists or a search, and the memory that it fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lists_why: Option<String>,
     /// All iterations; those after the first thousand entries together where they were done alike.
@@ -175,7 +175,7 @@ pub(crate) struct Run<'a> {
     pass_bytes: Option<u64>,
     checkpoint: Option<Checkpoint>,
     /// The bytes of memory that lists would have fitted, where they did not.
-    lists_need: Option<u64>,
+    shorter_way: Option<(&'static str, u64)>,
 }
 
 impl<'a> Run<'a> {
@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
             gpu: None,
             pass_bytes: None,
             checkpoint: None,
-            lists_need: None,
+            shorter_way: None,
         }
     }
 
@@ -282,9 +282,9 @@ impl<'a> Run<'a> {
         self.progress.update(self.algorithm, self.iterations as u64, self.expected, "iterations");
     }
 
-    /// Notes that lists would pay, but fit a budget of no less than so many bytes.
-    pub(crate) fn lists_need(&mut self, budget: u64) {
-        self.lists_need = Some(budget);
+    /// Notes `what` would end the run sooner, but fits a budget of no less than so many bytes.
+    pub(crate) fn shorter_way(&mut self, what: &'static str, budget: u64) {
+        self.shorter_way = Some((what, budget));
     }
 
     /// How many iterations ended so far.
@@ -353,9 +353,9 @@ impl<'a> Run<'a> {
             checkpoint_why: (graph.checkpointing().is_some() && self.checkpoint.is_none()).then(
                 || "this run leaves none: it is one pass, or in memory from then on".to_owned(),
             ),
-            lists_why: self.lists_need.map(|bytes| {
+            lists_why: self.shorter_way.map(|(what, bytes)| {
                 let enough = bytes.div_ceil(1 << 20);
-                format!("lists would have ended it sooner: they fit a memory of `{enough}MiB`")
+                format!("{what} would have ended it sooner, and fits a memory of `{enough}MiB`")
             }),
             checkpoints: self.checkpoint.as_ref().map(Checkpoint::report),
             gpu: self.gpu.map(|gpu| gpu.at_end(self.graph, busy)),

@@ -151,7 +151,8 @@ fn out_of_core_raw_blocks_are_read_about_once() {
 const LEAST: Running =
     Running { engine: EngineChoice::Auto, threads: 2, residency: true, extra_memory: 0 };
 
-/// Without weights, shortest paths are searches, which read pages of the vertices that they are at.
+/// Without weights, shortest paths are searches, which read pages of the vertices that they are at; the least
+/// memory holds none, and then passes say what memory does.
 #[test]
 fn paths_without_weights_read_pages_about_once() {
     for directed in [true, false] {
@@ -160,8 +161,18 @@ fn paths_without_weights_read_pages_about_once() {
         let (distances, report) = LEAST.run(&built, |graph| sssp(graph, 0, &Silent));
         assert_eq!(distances, built.reference.distances(0), "directed: {directed}");
         assert_eq!(report.algorithm, "sssp");
+        let graph = open(&built, Some(enough(&report.lists_why.unwrap())));
+        let (same, report) = sssp(&graph, 0, &Silent).unwrap();
+        assert_eq!(distances, same, "directed: {directed}");
         assert!(report.passes < 8.0, "directed {directed}: {} passes", report.passes);
+        assert_eq!(report.lists_why, None);
     }
+}
+
+/// The bytes of "a memory of `123MiB`".
+fn enough(why: &str) -> u64 {
+    let (_, memory) = why.split_once("a memory of `").unwrap();
+    memory.split_once("MiB`").unwrap().0.parse::<u64>().unwrap() << 20
 }
 
 /// With weights, paths whose lists do not fit say what memory these fit; in it, lists are made.
@@ -169,10 +180,8 @@ fn paths_without_weights_read_pages_about_once() {
 fn many_passes_say_what_memory_makes_them_fewer() {
     let built = built(&road(60, 60), Codec::Packed, false);
     let (distances, report) = LEAST.run(&built, |graph| sssp(graph, 0, &Silent));
-    let why = report.lists_why.unwrap();
-    let (_, memory) = why.split_once("a memory of `").unwrap();
-    let mebibytes = memory.split_once("MiB`").unwrap().0.parse::<u64>().unwrap();
-    let (same, report) = sssp(&open(&built, Some(mebibytes << 20)), 0, &Silent).unwrap();
+    let graph = open(&built, Some(enough(&report.lists_why.unwrap())));
+    let (same, report) = sssp(&graph, 0, &Silent).unwrap();
     assert_eq!(distances, same);
     assert!(ways(&report).contains(&"lists") && report.lists_why.is_none());
 }

@@ -40,8 +40,10 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
     check_source(graph, "find paths from vertex", source)?;
     // When the search's state is gone, hops and distances are left.
     let hops = Caller { name: "sssp", result_bytes: graph.vertices() as u64 * 4 };
-    let fits = hops.plan(graph).bytes() <= graph.memory().budget().left();
-    if graph.manifest().weighted == Weights::None && fits {
+    let is_search = graph.manifest().weighted == Weights::None;
+    let budget = graph.memory().budget();
+    let missing = hops.plan(graph).bytes().saturating_sub(budget.left());
+    if is_search && missing == 0 {
         return by_hops(&hops, graph, source, progress);
     }
     let n = with_state(graph, source);
@@ -94,7 +96,10 @@ pub fn sssp(graph: &Graph, source: u32, progress: &dyn Progress) -> Result<(Vec<
                 near.finish(graph, &distances, |v| active.has(v), &mut run)?;
                 break;
             }
-            run.lists_need(Near::budget(graph));
+            match is_search {
+                true => run.shorter_way("a breadth-first search", budget.limit() + missing),
+                false => run.shorter_way("going along lists", Near::budget(graph)),
+            }
         }
     }
     let report = run.finish(true)?;
