@@ -42,8 +42,11 @@ assert pytest.main([*options, sys.argv[2]]) == 0
         (
             "test_gpu_loader.py",
             "f32 and (makes or lists and not modelled or repeated or damaged or few or counts "
-            "or moved or checksums or storage and 7 and not modelled or job) and not -1 "
-            "or gathers or typed or ahead_is_told or kernels or any_width and not f16 or parts",
+            "or moved or checksums or storage and 7 and not modelled or job) and not -1",
+        ),
+        (
+            "test_gpu_loader.py",
+            "gathers or typed or ahead_is_told or kernels or any_width and not f16 or parts",
         ),
         (
             "test_gpu_loader.py",

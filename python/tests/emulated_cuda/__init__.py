@@ -42,7 +42,7 @@ class EmulatedCuda:
         # What is looked for with a driver for CUDA 12.
         (folder / "libnvrtc.so.12").symlink_to("libnvrtc.so.13")
 
-    def run(self, script: str, *arguments: object, timeout: float = 300, **environment: str) -> str:
+    def run(self, script: str, *arguments: object, timeout: float = 900, **environment: str) -> str:
         """What `script` prints, with `sys.argv[1:]` as given; fails if it crashes or hangs."""
         libraries = environment.pop("libraries", str(self.folder))
         given = {
