@@ -82,6 +82,7 @@ NAMES = {
 """Public names, in the order of the Python reference."""
 MODULES = {
     "Centralities": [
+        "centrality",
         "centrality.pagerank",
         "centrality.hits",
         "centrality.eigenvector",
@@ -89,13 +90,16 @@ MODULES = {
         "centrality.NotConvergedError",
     ],
     "Measures": [
+        "measures",
         "measures.similar",
         "measures.random_walk_with_restart",
         "measures.degree_assortativity",
         "measures.degree_statistics",
     ],
 }
-"""Names of modules that are public by themselves."""
+"""Modules, of which their own words are shown, and their names."""
+ALONE = "\n    options:\n      members: false\n      show_root_heading: true"
+"""What shows a module without its names, which follow."""
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -139,15 +143,15 @@ def _joined(page: str, target: str) -> str:
 
 def python() -> str:
     """The Python reference: every public name, under headings."""
-    listed = {name for names in NAMES.values() for name in names}
-    modules = {name.split(".")[0] for names in MODULES.values() for name in names}
-    public = set(tiergraph.__all__) - modules - {"__version__"}
+    listed = {name for names in (NAMES | MODULES).values() for name in names if "." not in name}
+    public = set(tiergraph.__all__) - {"__version__"}
     if listed != public:
         raise SystemExit(f"{__file__}: NAMES and tiergraph.__all__ differ: {listed ^ public}")
+    modules = {name for names in MODULES.values() for name in names if "." not in name}
     parts = ["# Python reference", "`import tiergraph as tg`. Units are bytes and seconds."]
     for heading, names in (NAMES | MODULES).items():
         parts.append(f"## {heading}")
-        parts += [f"::: tiergraph.{name}" for name in names]
+        parts += [f"::: tiergraph.{name}" + (ALONE if name in modules else "") for name in names]
     return "\n\n".join(parts) + "\n"
 
 
