@@ -39,11 +39,16 @@ Ids = Callable[[int, int], NDArray[np.uint64]]
 Mask = Callable[[Column], NDArray[np.bool_]]
 
 
-def check_folder(path: Path) -> None:
-    """Complains now, and not after the run, of a file that cannot be written."""
+def check_folder(path: Path, missing: str = "no file in a writable directory") -> None:
+    """Complains now, and not after the run, of a file that cannot be written.
+
+    `missing` says what there is not where the folder cannot be written to.
+    """
     folder = path.resolve().parent
-    if not os.access(folder, os.W_OK) or path.is_dir():
-        raise IoError.of("write", path, got=f"no file in a writable directory `{folder}`")
+    if not os.access(folder, os.W_OK):
+        raise IoError.of("write", path, got=f"{missing} `{folder}`")
+    if path.is_dir():
+        raise IoError.of("write", path, expected="a file", got="a directory")
     if path.exists() and not os.access(path, os.W_OK):
         raise IoError.of("write", path, got="a file that is read-only")
 
@@ -78,10 +83,7 @@ def check_suffix(path: str) -> str:
         raise InputError.of(
             "write", path, expected=f"a file name in {', '.join(SUFFIXES)}", got=suffix or "none"
         )
-    folder = Path(path).resolve().parent
-    if not os.access(folder, os.W_OK):
-        raise IoError.of("write", path, got=f"no writable directory `{folder}`")
-    check_folder(Path(path))
+    check_folder(Path(path), missing="no writable directory")
     return path
 
 

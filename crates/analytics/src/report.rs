@@ -174,7 +174,7 @@ pub(crate) struct Run<'a> {
     /// Bytes of a pass, where it is not over the graph's file of passes.
     pass_bytes: Option<u64>,
     checkpoint: Option<Checkpoint>,
-    /// The bytes of memory that lists would have fitted, where they did not.
+    /// What would have ended the run sooner, and the bytes of memory that it fits; `None` where nothing would.
     shorter_way: Option<(&'static str, u64)>,
 }
 
@@ -282,7 +282,7 @@ impl<'a> Run<'a> {
         self.progress.update(self.algorithm, self.iterations as u64, self.expected, "iterations");
     }
 
-    /// Notes `what` would end the run sooner, but fits a budget of no less than so many bytes.
+    /// Notes that `what` would end the run sooner, but fits a budget of no less than so many bytes.
     pub(crate) fn shorter_way(&mut self, what: &'static str, budget: u64) {
         self.shorter_way = Some((what, budget));
     }
