@@ -23,7 +23,8 @@ from .kernel import CLONE, archive, kernel
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MIB = 1 << 20
-SECONDS = 120.0
+SECONDS = 600.0
+"""A limit against hangs only: the checks take one minute on fast machines, two on slow ones."""
 MEMORY_MIB = 1280
 HUGE_PAGES = 64
 
@@ -119,7 +120,7 @@ def _machine(folder: Path, command: Sequence[str], drives: Sequence[Drive]) -> l
         "qemu-system-x86_64",
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio"),
         *("-machine", "q35,kernel-irqchip=split", "-smp", "2", "-m", f"{MEMORY_MIB}M"),
-        # Emulated everywhere: guests of a guest may hang, and a minute is enough.
+        # Emulated everywhere: guests of a guest may hang, and minutes are enough.
         *("-accel", "tcg,thread=multi", "-cpu", "max"),
         *("-kernel", str(found.image), "-initrd", str(initramfs)),
         *("-append", f"{BOOT_OPTIONS} hugepages={HUGE_PAGES} drives={len(drives)}"),
