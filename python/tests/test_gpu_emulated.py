@@ -46,7 +46,8 @@ assert pytest.main([*options, sys.argv[2]]) == 0
         ),
         (
             "test_gpu_loader.py",
-            "gathers or typed or ahead_is_told or kernels or any_width and not f16 or parts",
+            "gathers or typed or ahead_is_told or kernels or any_width and not f16 or parts "
+            "or neither_memory",
         ),
         (
             "test_gpu_loader.py",

@@ -146,6 +146,17 @@ def wide(request, tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory):
+    """A graph of 16 MB of neighbours, twice as many as `STORAGE` leaves to a loader."""
+    rng = np.random.default_rng(4)
+    edges = np.minimum(rng.zipf(1.4, 4_000_000), VERTICES) - 1, rng.integers(0, VERTICES, 4_000_000)
+    x = rng.normal(size=(VERTICES, DIM)).astype(np.float32)
+    path = tmp_path_factory.mktemp("gpu") / "dense.tg"
+    tg.build(edges, path, order="none", ids="dense", features=x)
+    return path
+
+
 @pytest.mark.parametrize("fanouts", [[25, 10], [30], []], ids=str)
 @pytest.mark.parametrize("prefetch", [None, 1, 7])
 @pytest.mark.parametrize(
@@ -185,12 +196,39 @@ def test_lists_come_from_storage(wide, io):
     placed = gpu.kept()
     assert (placed["made_on"], placed["device_list_bytes"]) == ("gpu", 0), placed
     assert placed["storage_list_bytes"] > 0, placed
+    assert placed["list_reads_by"] == "gpu", placed
     for a, b in zip(cpu, gpu, strict=True):
         assert torch.equal(a.n_id, b.n_id.cpu())
         assert torch.equal(a.edge_index, b.edge_index.cpu())
         assert torch.equal(a.x, b.x.cpu())
     assert gpu.last_epoch["list_pages"] > 0
     assert gpu.last_epoch["transactions"]["storage_lists"] > 0
+
+
+@pytest.mark.parametrize("io", ["auto", "posix", "gpu"])
+@pytest.mark.parametrize("placement", ["unified", "topology", "features"])
+def test_lists_that_fit_neither_memory(dense, io, placement):
+    """The host reads pages of them for kernels, or these read them by themselves."""
+    path, seeds = dense, np.arange(0, VERTICES, 20)
+    same = {"batch_size": 50, "shuffle": True, "seed": 9, "presample": 2}
+    how = {"device": "cuda", "io": io, "placement": placement} | STORAGE
+    cpu = tg.NeighborLoader(path, [25, 10], seeds, **same)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tg.FallbackWarning)
+        gpu = tg.NeighborLoader(path, [25, 10], seeds, **same, **how)
+    placed = gpu.kept()
+    assert placed["made_on"] == "gpu", placed.get("why")
+    assert placed["storage_list_bytes"] > 0, placed
+    assert placed["list_reads_by"] == ("gpu" if io == "gpu" else "host"), placed
+    for _ in range(2):
+        for a, b in zip(cpu, gpu, strict=True):
+            assert torch.equal(a.n_id, b.n_id.cpu())
+            assert torch.equal(a.edge_index, b.edge_index.cpu())
+            assert torch.equal(a.x, b.x.cpu())
+        epoch = gpu.last_epoch
+        assert epoch["list_pages"] > 0
+        assert epoch["transactions"]["storage_lists"] > 0
+        assert epoch["bytes_ssd"] >= 4096 * epoch["list_pages"]
 
 
 @pytest.mark.parametrize("io", ["auto", "gpu"])

@@ -78,8 +78,8 @@ class NeighborLoader(Loader):
     - `placement` says what is kept in memory where not all fits: what saves most reads (`unified`),
       neighbours first (`topology`), `features` first, or this share of the memory for features.
       `topology/features` and `features/topology` say first what a GPU's memory takes first, then
-      what the host's does (the pages of a loader on the CPU). Without `io="gpu"` kernels read no
-      list from storage: the host holds every list that the GPU does not, and rows the rest.
+      what the host's does (the pages of a loader on the CPU). Without `io="gpu"` the host holds
+      every list that the GPU does not, and rows the rest, unless lists fit neither.
       `presample` batches (an epoch's) are sampled to see what is worth keeping.
     - `share_pages` reads a page once for all rows of a window on it; without, once a row.
     - `direction` says which neighbours are sampled: `in`, as PyG does, so that messages go along
@@ -113,10 +113,11 @@ class NeighborLoader(Loader):
 
     With `device="cuda"`, kernels make the batches. What they do not sample (weights, times,
     disjoint trees, features and values of edges), and neighbours that `memory` and `device_memory`
-    do not hold, the CPU samples, kernels gather `x`, and the rest is moved. Batches of several
-    types, without features, or with too little memory for that are made on the CPU and moved, by a
-    thread that also runs `transform` then: a `FallbackWarning` says so. `kept()` has `made_on`:
-    `gpu`, `both` (and `why`) or `cpu` (and `why`).
+    do not hold, if nothing of them is left for reading, the CPU samples, kernels gather `x`, and
+    the rest is moved. Batches of several types, without features, or with too little memory for
+    that are made on the CPU and moved, by a thread that also runs `transform` then: a
+    `FallbackWarning` says so. `kept()` has `made_on`: `gpu`, `both` (and `why`) or `cpu` (and
+    `why`), and `list_reads_by`: who reads neighbours that are on storage, `gpu` or `host`.
     """
 
     seeds_vary: ClassVar[bool] = False

@@ -10,12 +10,11 @@
 use serde::Serialize;
 use tiergraph_core::Result;
 use tiergraph_gpu::Stream;
-use tiergraph_gpu::kernels::{Frontier, FrontierKernels, LIST_PAGE_BYTES, ListReads, StoredLists};
-use tiergraph_graph::{Direction, Graph, RowPages};
-use tiergraph_io::gpu_reads::{PagedFile, PagesByGpu, ReadStreams, WhoWaits};
+use tiergraph_gpu::kernels::{Frontier, FrontierKernels, LIST_PAGE_BYTES, StoredLists};
+use tiergraph_graph::{Direction, Graph, ListsOnStorage, ListsReadBy, ListsRoom};
+use tiergraph_io::gpu_reads::WhoWaits;
 
 use super::Gpu;
-use super::pages_by_host::PagesByHost;
 
 /// How many times as much a byte pages cost as whole blocks, about: read by kernels, and by the host. Measured on
 /// one and four modelled drives (bench/gpu/drives/frontier.py).
@@ -33,7 +32,7 @@ const SHARE: u64 = 16;
 pub struct FrontierReads {
     /// Who starts the reads of pages: `gpu` or `host`.
     #[serde(rename = "frontier_reads_by")]
-    pub started_by: &'static str,
+    pub started_by: ListsReadBy,
     /// Pages of neighbour lists, of 4 KiB, that were read for small frontiers.
     #[serde(rename = "frontier_pages")]
     pub pages: u64,
@@ -55,8 +54,7 @@ impl<'a> FrontierPages<'a> {
     pub fn device_bytes(graph: &Graph, gpu: &Gpu, all_fits: bool) -> u64 {
         let pages = graph.rows(Direction::Out).pages().filter(|_| graph.tiles().is_stored());
         let Some(pages) = pages.filter(|_| !all_fits) else { return 0 };
-        let count = pages.index.len();
-        let least = StoredLists::device_bytes(count) + PagesByHost::device_bytes(count);
+        let least = ListsOnStorage::least_bytes(pages.index.len());
         if least <= gpu.memory / SHARE { gpu.memory / SHARE } else { 0 }
     }
 
@@ -66,15 +64,11 @@ impl<'a> FrontierPages<'a> {
     /// # Errors
     /// No compiler of kernels, any error of the driver or a drive.
     pub fn new(graph: &'a Graph, stream: &Stream, device_bytes: u64) -> Result<Option<Self>> {
-        let Some(pages) = graph.rows(Direction::Out).pages() else { return Ok(None) };
-        let index = pages.index.to_words();
-        let left = device_bytes.saturating_sub(StoredLists::device_bytes(pages.index.len()));
-        let Some((started_by, reads)) = reader(graph, pages, stream, left)? else {
-            return Ok(None);
-        };
-        let stored = StoredLists::new(stream, &index, graph.vertices(), reads)?;
+        let room = ListsRoom { pages: device_bytes, most: device_bytes };
+        let stored = ListsOnStorage::new(graph, Direction::Out, stream, WhoWaits::Kernel, room)?;
+        let Some(ListsOnStorage { lists: stored, read_by, .. }) = stored else { return Ok(None) };
         let kernels = FrontierKernels::new(stream.device())?;
-        let reads = FrontierReads { started_by, pages: 0 };
+        let reads = FrontierReads { started_by: read_by, pages: 0 };
         Ok(Some(Self { graph, kernels, stored, reads, refused: 0.0 }))
     }
 
@@ -92,7 +86,10 @@ impl<'a> FrontierPages<'a> {
 
     /// What `bytes` of pages cost, in bytes of blocks: finding and bringing any takes as long as a block does.
     fn cost(&self, bytes: u64) -> u64 {
-        let each = if self.reads.started_by == BY_GPU { COST_BY_GPU } else { COST_BY_HOST };
+        let each = match self.reads.started_by {
+            ListsReadBy::Gpu => COST_BY_GPU,
+            ListsReadBy::Host => COST_BY_HOST,
+        };
         bytes.saturating_mul(each).saturating_add(self.graph.block_bytes() as u64)
     }
 
@@ -122,35 +119,9 @@ impl<'a> FrontierPages<'a> {
         stream.synchronize()?;
         self.stored.check(stream)?;
         self.reads.pages += count as u64;
-        if self.reads.started_by == BY_GPU {
+        if self.reads.started_by == ListsReadBy::Gpu {
             self.graph.totals().read_pages(page_bytes, count as u64);
         }
         Ok(true)
     }
-}
-
-/// Kernels, as who starts reads.
-const BY_GPU: &str = "gpu";
-
-/// Who reads `pages`, with `left` bytes of device memory for those on their way; `None` if that is not enough,
-/// or the host's memory is not.
-fn reader<'a>(
-    graph: &'a Graph,
-    pages: RowPages<'a>,
-    stream: &Stream,
-    left: u64,
-) -> Result<Option<(&'static str, Box<dyn ListReads + 'a>)>> {
-    let Some(drives) = graph.engines().drives_of_gpus()? else {
-        let reads = PagesByHost::new(graph, pages, stream.device())?;
-        return Ok(reads.map(|reads| ("host", Box::new(reads) as _)));
-    };
-    let streams = ReadStreams { submitting: stream.another()?, completing: stream.another()? };
-    let file = PagedFile { file: pages.file, name: pages.name, salt: pages.salt };
-    let on_host = graph.memory().budget().left();
-    let reads = PagesByGpu::new(file, &drives.drives, streams, WhoWaits::Kernel, on_host, left)?;
-    if reads.device_bytes() > left {
-        return Ok(None);
-    }
-    let held = graph.memory().reserve_if_left(reads.host_bytes(), "pages that the GPU reads")?;
-    Ok(held.map(|held| (BY_GPU, Box::new(reads.holding(held)) as _)))
 }

@@ -17,7 +17,6 @@ mod frontier_pages;
 mod greedy;
 mod lists;
 mod pagerank;
-mod pages_by_host;
 mod pass;
 mod propagate;
 mod results;

@@ -33,7 +33,9 @@ pub use queue_pairs::{
     ReadFailure, ReadFailures, ReadKernels, ReadWatch, RowPlaces, RowRequest, RowRequests,
     RowTargets, Taking,
 };
-pub use rows::{Frontier, FrontierKernels, LIST_PAGE_BYTES, ListReads, PiecePages, StoredLists};
+pub use rows::{
+    Frontier, FrontierKernels, LIST_PAGE_BYTES, ListPages, ListReads, PiecePages, StoredLists,
+};
 pub use sample::{
     BatchOutputs, LINE_BYTES, LIST_NOT_RESIDENT, ListUse, Lists, Neighbors, Request, SELECTED,
     Sampled, Sampler, SplitLists, list_transactions,

@@ -16,8 +16,8 @@ use tiergraph_core::{Error, Result};
 use tiergraph_format::rows::{damaged_list, page_error};
 use tiergraph_format::salt::Salt;
 use tiergraph_gpu::kernels::{
-    DamagedRow, DamagedRows, LIST_PAGE_BYTES, ListReads, PiecePages, RowChecksum, RowRequests,
-    RowTargets,
+    DamagedRow, DamagedRows, LIST_PAGE_BYTES, ListPages, ListReads, PiecePages, RowChecksum,
+    RowRequests, RowTargets,
 };
 use tiergraph_gpu::{DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_mem::Reservation;
@@ -238,8 +238,8 @@ impl ListReads for PagesByGpu {
         damaged_list(vertex)
     }
 
-    fn pages(&self) -> u64 {
-        self.brought
+    fn brought(&self) -> ListPages {
+        ListPages { pages: self.brought, reads: self.brought }
     }
 }
 

@@ -7,9 +7,9 @@
 //! in the order of what a byte of them saves, where the paper's come in the order of hotness: short lists
 //! save more a byte.
 //!
-//! Where the GPU does not read from drives by itself, kernels read no list from storage: host memory
-//! holds every list that device memory does not, and rows have what is left of it. Lists that the host
-//! has no room for are in device memory first, whatever the placement.
+//! Where the GPU does not read from drives by itself, a hop waits for the host wherever a list is on storage:
+//! host memory then holds every list that device memory does not, if it holds all, and rows have what is left
+//! of it.
 
 use serde::Serialize;
 use tiergraph_cache::placement::{Granularity, Item, Kind, Placement, Tier, choose, chunks};

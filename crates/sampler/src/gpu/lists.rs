@@ -13,8 +13,9 @@ use crate::residency::topology::Topology;
 
 /// Neighbours that are copied to device memory together.
 const PIECE: usize = 1 << 20;
-/// Pages that are read together where lists are not in the host's memory.
+/// Pages that are read together where lists are not in the host's memory, and reads in flight for them.
 const PAGES: u64 = 1 << 6;
+const READS: usize = 4;
 
 /// The memory that a list is placed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +38,13 @@ pub(super) struct AllLists<'g> {
 }
 
 impl<'g> AllLists<'g> {
-    /// The lists of `graph` in one direction: in the host's memory, or left where they are if they
-    /// `may_stay` there and fit it no more than once.
-    pub fn open(graph: &'g Graph, direction: Direction, may_stay: bool) -> Result<Self> {
+    /// The lists of `graph` in one direction: in the host's memory, or left on their pages if they fit it no
+    /// more than once.
+    pub fn open(graph: &'g Graph, direction: Direction) -> Result<Self> {
         // Lists that are placed in host memory are there twice meanwhile.
         let twice = 2 * size_of::<u32>() as u64 * graph.manifest().arcs;
-        let stay = may_stay && twice > graph.memory().budget().left();
+        let have_pages = graph.rows(direction).pages().is_some();
+        let stay = have_pages && twice > graph.memory().budget().left();
         let keep = if stay { Residency::Nothing } else { Residency::Decoded };
         let topology = Topology::open(graph, direction, &keep)?;
         let offsets = match topology.offsets() {
@@ -145,6 +147,14 @@ impl<'g> AllLists<'g> {
         Ok((Neighbors::Split(SplitLists { device, host: mapped, location }), held))
     }
 
+    /// The most bytes of the host's memory that copying lists takes while it lasts.
+    pub fn reading_bytes(&self) -> u64 {
+        match self.are_in_memory() {
+            true => 0,
+            false => PageReader::most_bytes(self.graph, READS) + PAGES * PAGE_BYTES as u64,
+        }
+    }
+
     /// Calls `visit(vertex, neighbours)` for the lists of all vertices that have neighbours, in ascending
     /// order; a list may come in several pieces.
     fn each(&self, mut visit: impl FnMut(u32, &[u32]) -> Result<()>) -> Result<()> {
@@ -155,11 +165,10 @@ impl<'g> AllLists<'g> {
             });
         }
         let Some(rows) = self.graph.rows(self.direction).pages() else { return Ok(()) };
-        let (mut reader, vertices) = (PageReader::new(self.graph)?, self.graph.vertices() as u64);
-        let _held = self.graph.memory().reserve(
-            reader.resident_bytes() + PAGES * PAGE_BYTES as u64,
-            "reading the neighbours that are placed",
-        )?;
+        let what = "reading the neighbours that are placed";
+        let _held = self.graph.memory().reserve(self.reading_bytes(), what)?;
+        let mut reader = PageReader::with_reads(self.graph, READS)?;
+        let vertices = self.graph.vertices() as u64;
         let all = rows.index.len() as u64;
         let mut bytes = vec![0; PAGES as usize * PAGE_BYTES];
         let (mut wide, mut list) = (Vec::new(), Vec::new());

@@ -2,8 +2,8 @@
 //!
 //! Neighbour lists and feature rows share device memory by the transactions over PCIe that they save
 //! (Hyperion §III-B2; [`choice`]). Other lists lie in pinned host memory that kernels read, and so do
-//! the hottest of the other rows; the rest is read from storage, batch by batch: rows by the host or
-//! the GPU, pages of lists by the GPU alone, hop by hop. Presampling runs on the GPU itself, and says
+//! the hottest of the other rows; the rest is read from storage, by the host or by the GPU itself: rows
+//! batch by batch, pages of lists hop by hop. Presampling runs on the GPU itself, and says
 //! how many transactions an epoch takes; kernels count them.
 //!
 //! Batches that kernels cannot sample come from a loader on the CPU ([`GpuLoader::of_cpus`]); kernels
@@ -30,7 +30,8 @@ use std::sync::Arc;
 
 use tiergraph_core::{Error, ErrorKind, Result};
 use tiergraph_gpu::kernels::{
-    BatchOutputs, HostRows, LIST_PAGE_BYTES, ListUse, Lists, Neighbors, Request, Sampled, Sampler,
+    BatchOutputs, HostRows, LIST_PAGE_BYTES, ListPages, ListUse, Lists, Neighbors, Request,
+    Sampled, Sampler,
 };
 use tiergraph_gpu::{Device, DeviceBuf, DeviceView, Event, Stream};
 use tiergraph_graph::Graph;
@@ -127,7 +128,7 @@ impl GpuLoader {
             None => 0,
         };
         let opened = OpenedLists::new(graph, options.direction, &stream, stride, left)?;
-        let OpenedLists { all, lists, held, taken, reads_by_gpu } = opened;
+        let OpenedLists { all, lists, held, read_by, taken } = opened;
         let (mut working, left) = (working + taken, left - taken);
         let sampler = Sampler::new(&stream, &lists, options.batch_size, &fanouts, arcs)?;
         let positions = positions.map(|p| stream.uploaded(p)).transpose()?;
@@ -178,7 +179,7 @@ impl GpuLoader {
             let order = uses.hottest_rows();
             // Where lists and rows compete for host memory, what reads rows has its part of it before.
             let reading = match &name {
-                Some(name) if reads_by_gpu => Some(loader.row_reading(graph, name)?),
+                Some(name) if read_by.is_some() => Some(loader.row_reading(graph, name)?),
                 _ => None,
             };
             let finding = reading.as_ref().map(|reading| reading.device_bytes);
@@ -191,6 +192,7 @@ impl GpuLoader {
                 loader.place_rows(graph, &name, room, reading, &order)?;
             }
             loader.placed.predicted = Some(loader.predicted(&uses, &choice, &order));
+            loader.placed.list_reads_by = read_by.filter(|_| loader.lists.stored.is_some());
             (choice.list_bytes, choice.host_list_bytes)
         };
         loader.count_bytes(working);
@@ -343,10 +345,11 @@ impl GpuLoader {
         let given = self.stream.device().submissions();
         let late = self.rows.as_ref().and_then(RowTiers::late);
         let mut reads = late.map(|late| late.reads()).unwrap_or_default();
-        let lists = self.lists.stored.as_ref().map_or(0, |lists| lists.reads().pages());
-        reads.list_pages += lists;
-        reads.reads += lists;
-        reads.bytes_ssd += lists * LIST_PAGE_BYTES as u64;
+        let lists = self.lists.stored.as_ref().map(|lists| lists.reads().brought());
+        let ListPages { pages, reads: of_lists } = lists.unwrap_or_default();
+        reads.list_pages += pages;
+        reads.reads += of_lists;
+        reads.bytes_ssd += pages * LIST_PAGE_BYTES as u64;
         Done {
             reads,
             transactions: self.transactions,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use tiergraph_core::Result;
 use tiergraph_gpu::{Device, Stream};
+use tiergraph_graph::ListsReadBy;
 
 use super::{ReadRates, StorageReads, Transactions};
 
@@ -47,6 +48,9 @@ pub struct Placed {
     pub host_list_bytes: u64,
     /// Bytes that the neighbour lists on storage would take in memory.
     pub storage_list_bytes: u64,
+    /// Who reads the pages of those; `None` where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list_reads_by: Option<ListsReadBy>,
     /// The number of feature rows in device memory.
     pub device_rows: u64,
     /// The number of feature rows in pinned host memory.

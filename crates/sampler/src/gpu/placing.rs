@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tiergraph_cache::placement::Tier;
 use tiergraph_core::Result;
-use tiergraph_gpu::kernels::{ListUse, Lists, MissingRow, Neighbors, StoredLists};
+use tiergraph_gpu::kernels::{ListUse, Lists, MissingRow, Neighbors};
 use tiergraph_gpu::{DeviceBuf, Stream};
-use tiergraph_graph::{Direction, Graph};
-use tiergraph_io::gpu_reads::{PagedFile, PagesByGpu, ReadStreams, WhoWaits};
+use tiergraph_graph::{Direction, Graph, ListsOnStorage, ListsReadBy, ListsRoom};
+use tiergraph_io::gpu_reads::WhoWaits;
 use tiergraph_mem::Reservation;
 
 use super::choice::{Choice, LINES_OF_PAGE, Room, UNITS, Wanted};
@@ -20,6 +20,8 @@ use crate::residency::hotness::Plan;
 
 /// The share of device memory, one part in so many, that pages of lists on their way may take.
 const PAGES_SHARE: u64 = 16;
+/// The share of host memory, one part in so many, that lists leave to others, if they are to lie there whole.
+const LISTS_LEAVE: u64 = 4;
 /// The share of host memory, one part in so many, that is left for what is read to be placed.
 const PLACING_SHARE: u64 = 8;
 
@@ -31,61 +33,58 @@ pub(super) struct OpenedLists<'g> {
     pub lists: Lists,
     /// The reservation for lists in pinned host memory.
     pub held: Option<Reservation>,
+    /// Who reads lists that are on storage; `None` where none will be.
+    pub read_by: Option<ListsReadBy>,
     /// Bytes of device memory that reads of lists take.
     pub taken: u64,
-    /// Whether the GPU reads what is on storage by itself.
-    pub reads_by_gpu: bool,
 }
 
 impl<'g> OpenedLists<'g> {
     /// The lists of a graph in one direction, beside rows of `stride` bytes, with `left` bytes of device memory:
     /// all there, or all in host memory, or all on storage.
+    ///
+    /// Some may stay on storage where kernels read them from drives, and where they fit neither memory.
     pub fn new(
-        graph: &'g Graph,
+        graph: &'g Arc<Graph>,
         direction: Direction,
         stream: &Stream,
         stride: u64,
         left: u64,
     ) -> Result<Self> {
-        let drives = graph.engines().drives_of_gpus()?;
-        let all = AllLists::open(graph, direction, drives.is_some())?;
+        let all = AllLists::open(graph, direction)?;
         let everything = all.bytes() + graph.vertices() as u64 * stride;
-        let drives = drives.filter(|_| everything > left);
-        let reads_by_gpu = drives.is_some();
-        let (mut stored, mut taken) = (None, 0);
-        if let (Some(drives), Some(pages)) = (drives, graph.rows(direction).pages()) {
-            let streams =
-                ReadStreams { submitting: stream.another()?, completing: stream.another()? };
-            let (on_host, most) = (graph.memory().budget().left(), left / PAGES_SHARE);
-            let file = PagedFile { file: pages.file, name: pages.name, salt: pages.salt };
-            let reads =
-                PagesByGpu::new(file, &drives.drives, streams, WhoWaits::Host, on_host, most)?;
-            let held =
-                graph.memory().reserve(reads.host_bytes(), "neighbours that the GPU reads")?;
-            let reads = reads.holding(held);
-            taken = reads.device_bytes() + StoredLists::device_bytes(pages.index.len());
-            if taken <= left {
-                let index = pages.index.to_words();
-                let reads = Box::new(reads);
-                stored = Some(StoredLists::new(stream, &index, graph.vertices(), reads)?);
-            } else if all.are_in_memory() {
-                // Without the memory for pages on their way, lists are where they need none.
-                taken = 0;
-            } else {
-                return Err(tiers::too_small(taken, left));
+        let host = graph.memory().budget().left();
+        let fit = all.are_in_memory() || all.bytes() <= left.max(host - host / LISTS_LEAVE);
+        let may_stay = everything > left && (!fit || graph.engines().drives_of_gpus()?.is_some());
+        let room = ListsRoom { pages: left / PAGES_SHARE, most: left };
+        let stored = match may_stay {
+            true => {
+                let graph = Arc::clone(graph);
+                ListsOnStorage::new(graph, direction, stream, WhoWaits::Host, room)?
             }
-        }
+            false => None,
+        };
+        let (stored, read_by, taken) = match stored {
+            Some(ListsOnStorage { lists, read_by, device_bytes }) => {
+                (Some(lists), Some(read_by), device_bytes)
+            }
+            // Without the memory for pages on their way, lists are where they need none.
+            None if fit => (None, None, 0),
+            None => return Err(tiers::lists_too_large(all.bytes(), left, host)),
+        };
         let (neighbors, held) = if all.bytes() <= left - taken {
             (all.on_device(stream)?, None)
         } else {
-            let (neighbors, held) = match all.are_in_memory() {
-                true => all.on_host(stream)?,
-                false => all.split(stream, &vec![Place::Storage; graph.vertices()])?,
+            let (neighbors, held) = match &stored {
+                Some(_) if !all.are_in_memory() => {
+                    all.split(stream, &vec![Place::Storage; graph.vertices()])?
+                }
+                _ => all.on_host(stream)?,
             };
             (neighbors, Some(held))
         };
         let lists = Lists { offsets: stream.uploaded(all.offsets())?, neighbors, stored };
-        Ok(Self { all, lists, held, taken, reads_by_gpu })
+        Ok(Self { all, lists, held, read_by, taken })
     }
 }
 
@@ -114,7 +113,7 @@ impl GpuLoader {
             }
         });
         if has_storage {
-            host -= host / PLACING_SHARE;
+            host = host.saturating_sub(all.reading_bytes().max(host / PLACING_SHARE));
         }
         let locations = location_bytes(self.vertices);
         let room = Room { device: left, finding, locations, host, has_storage };

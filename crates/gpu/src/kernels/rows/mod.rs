@@ -5,7 +5,7 @@ mod stored;
 
 pub use frontier::{Frontier, FrontierKernels};
 pub(super) use stored::{Decoding, StoredArguments};
-pub use stored::{LIST_PAGE_BYTES, ListReads, PiecePages, StoredLists};
+pub use stored::{LIST_PAGE_BYTES, ListPages, ListReads, PiecePages, StoredLists};
 
 use super::{RowRequest, Source, TYPES};
 

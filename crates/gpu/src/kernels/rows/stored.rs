@@ -65,6 +65,15 @@ pub struct PiecePages {
     pub first: u32,
 }
 
+/// Counts of pages of neighbour lists that were brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ListPages {
+    /// The pages.
+    pub pages: u64,
+    /// Reads submitted: adjacent pages may share one.
+    pub reads: u64,
+}
+
 /// Whoever brings pages of neighbour lists from storage to device memory.
 pub trait ListReads: Debug + Send {
     /// The most pages that are brought together: a page goes to its number modulo this.
@@ -92,8 +101,8 @@ pub trait ListReads: Debug + Send {
     /// The error of a vertex whose list is not as its page should have it.
     fn impossible(&self, vertex: u32) -> Error;
 
-    /// How many pages were brought so far.
-    fn pages(&self) -> u64;
+    /// The pages that were brought so far.
+    fn brought(&self) -> ListPages;
 }
 
 /// The pages of a graph's neighbour lists on storage, of which kernels want some.
