@@ -123,6 +123,7 @@ impl Options {
             seed: self.seed.unwrap_or(defaults.seed),
             window,
             threads,
+            fewer_threads: self.threads.is_none(),
             // Every thread has a window of its own.
             prefetch: self.prefetch.unwrap_or(window.saturating_mul(threads)),
             sharing: match self.share_pages {

@@ -114,6 +114,8 @@ pub struct LoaderOptions {
     pub window: usize,
     /// The number of threads that prepare windows.
     pub threads: usize,
+    /// Whether fewer threads do, where the memory does not hold what so many take.
+    pub fewer_threads: bool,
     /// The number of batches that may be begun beyond a window, and not yet taken.
     pub prefetch: usize,
     /// Whether rows on one page share its read.
@@ -167,6 +169,7 @@ impl LoaderOptions {
             seed: 0,
             window: 4,
             threads: 2,
+            fewer_threads: false,
             prefetch: 6,
             sharing: Sharing::default(),
             delivery: Delivery::default(),
@@ -174,6 +177,21 @@ impl LoaderOptions {
             seeds_vary: false,
             handed_over: HandedOver::default(),
             per_thread: PerThread::default(),
+        }
+    }
+
+    /// Halves the number of threads; false if that is one, or fewer do not do.
+    pub(crate) fn fewer(&mut self) -> bool {
+        let can = self.fewer_threads && self.threads > 1;
+        self.threads /= if can { 2 } else { 1 };
+        can
+    }
+
+    /// The number of threads, or as many as `room` has `each` bytes for, if fewer do.
+    pub(crate) fn threads_within(&self, each: u64, room: u64) -> usize {
+        match self.fewer_threads {
+            true => self.threads.min((room / each.max(1)) as usize).max(1),
+            false => self.threads,
         }
     }
 

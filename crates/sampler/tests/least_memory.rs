@@ -26,6 +26,35 @@ fn planned(
 }
 
 #[test]
+fn fewer_threads_do_where_so_many_have_no_room() {
+    let sample = with_values(&Layout { dim: 0, ..Layout::mixed(true) });
+    let seeds: Vec<u32> = (0..2050).collect();
+    let fanouts = vec![Fanout::Most(4), Fanout::Most(3)];
+    let sampled = SampleOptions { fanouts, ..SampleOptions::default() };
+    let one = LoaderOptions { threads: 1, ..LoaderOptions::new(sampled) };
+    let many = LoaderOptions { threads: 24, ..one.clone() };
+    let fewer = LoaderOptions { fewer_threads: true, ..many.clone() };
+    let [enough, of_many, of_fewer] = [&one, &many, &fewer]
+        .map(|options| Loader::enough_bytes(sample.open(), options, &seeds, usize::MAX).unwrap());
+    assert_eq!(enough, of_fewer);
+    assert!(enough < of_many);
+
+    let (mut met, between) = (Vec::new(), (enough + of_many) / 2);
+    for (memory, options, threads) in
+        [(enough, &fewer, 1..=1), (between, &fewer, 1..=23), (2 * of_many, &fewer, 24..=24)]
+    {
+        let (loader, plan) = planned(&sample, options, memory, &seeds).unwrap();
+        assert!(threads.contains(&plan.threads), "{} threads in {memory}", plan.threads);
+        let batches = loader.epoch(1, Inputs::from(&seeds[..]), 0).unwrap();
+        let nodes = batches.map(|prepared| prepared.unwrap().batch.nodes[0].n_id.clone());
+        met.push(nodes.collect::<Vec<_>>());
+    }
+    assert!(met.iter().all(|batches| *batches == met[0]));
+    assert!(planned(&sample, &many, between, &seeds).is_err());
+    assert!(planned(&sample, &fewer, enough - LESS, &seeds).is_err());
+}
+
+#[test]
 fn the_least_memory_of_a_loader_is_enough_and_no_less() {
     let sample = with_values(&Layout { dim: 0, ..Layout::mixed(true) });
     let seeds: Vec<u32> = (0..2050).collect();

@@ -72,9 +72,10 @@ class NeighborLoader(Loader):
 
     - `memory` bounds what the loader holds, batches, cache and seeds included, `"2GiB"` or bytes;
       three quarters of what the machine has free.
-    - `threads` prepare batches (the machine's cores), `window` batches (4) together, which share
-      reads; `prefetch` may be begun beyond a window and not yet taken: a window for each thread. On
-      a GPU, `prefetch` are begun before the last is taken: 1, or 3 where rows are read.
+    - `threads` prepare batches (the machine's cores, or fewer where `memory` does not hold what so
+      many sample with: `kept()` has `threads`), `window` batches (4) together, which share reads;
+      `prefetch` may be begun beyond a window and not yet taken: a window for each thread. On a GPU,
+      `prefetch` are begun before the last is taken: 1, or 3 where rows are read.
     - `placement` says what is kept in memory where not all fits: what saves most reads (`unified`),
       neighbours first (`topology`), `features` first, or this share of the memory for features.
       `topology/features` and `features/topology` say first what a GPU's memory takes first, then

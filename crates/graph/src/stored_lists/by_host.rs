@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tiergraph_core::{Error, Result};
+use tiergraph_core::{Error, Result, ThreadPool};
 use tiergraph_format::rows::{check_page, damaged_list};
 use tiergraph_gpu::kernels::{
     LIST_PAGE_BYTES, ListPages, ListReads, PiecePages, RowRequest, RowRequests,
@@ -19,14 +19,17 @@ use crate::{Graph, PageReader};
 const PIECE: usize = 1 << 10;
 /// Reads in flight of a thread.
 const READS: usize = 32;
+/// The share of the host's memory, one part in so many, that buffers of further threads may take.
+const THREADS_SHARE: u64 = 8;
 /// The fewest pages for which a further thread is woken.
 const LEAST_EACH: usize = 32;
 
-/// The pages of a file of neighbour lists, as the graph's threads read them: piece by piece, each to memory of
+/// The pages of a file of neighbour lists, as the host's threads read them: piece by piece, each to memory of
 /// the host and from there to the device.
 pub(super) struct PagesByHost<G> {
     graph: G,
     pages: PagedFile,
+    threads: ThreadPool,
     /// A reader a thread.
     readers: Vec<Mutex<PageReader>>,
     /// The pages of a piece, at their targets.
@@ -44,27 +47,34 @@ impl PagesByHost<()> {
 }
 
 impl<G: Deref<Target = Graph>> PagesByHost<G> {
-    /// A reader of the `pages` of `graph`, for kernels of `device`, `bytes` of them at a time; `None` where the
-    /// host's memory does not hold these and those that are read.
+    /// A reader of the `pages` of `graph` by at most so many `threads`, for kernels of `device`, `bytes` of them
+    /// at a time; `None` where the host's memory does not hold these and those that a thread reads.
     ///
     /// # Errors
     /// Too little memory of the device, any error of the driver or an engine.
-    pub fn new(graph: G, pages: PagedFile, bytes: u64, device: &Device) -> Result<Option<Self>> {
-        let threads = graph.thread_pool().size();
-        let all = threads as u64 * PageReader::most_bytes(&graph, READS) + bytes;
+    pub fn new(
+        graph: G,
+        pages: PagedFile,
+        threads: usize,
+        bytes: u64,
+        device: &Device,
+    ) -> Result<Option<Self>> {
+        let (each, left) = (PageReader::most_bytes(&graph, READS), graph.memory().budget().left());
+        let threads = threads.min((left / THREADS_SHARE / each.max(1)) as usize).max(1);
+        let all = threads as u64 * each + bytes;
         let what = "neighbours that are read for the GPU";
         let Some(held) = graph.memory().reserve_if_left(all, what)? else { return Ok(None) };
         let reader = |_| PageReader::with_reads(&graph, READS).map(Mutex::new);
         let readers = (0..threads).map(reader).collect::<Result<_>>()?;
         let (staging, place) = (vec![0; bytes as usize], DeviceBuf::new(device, bytes as usize)?);
-        let brought = ListPages::default();
-        Ok(Some(Self { graph, pages, readers, staging, place, brought, _held: held }))
+        let (threads, brought) = (ThreadPool::new(threads), ListPages::default());
+        Ok(Some(Self { graph, pages, threads, readers, staging, place, brought, _held: held }))
     }
 
     /// Reads a piece of the pages that are wanted to the staging memory, where its first is in front; returns
     /// the number of reads.
     fn read(&mut self, piece: &[RowRequest]) -> Result<u64> {
-        let Self { graph, pages, readers, staging, .. } = self;
+        let Self { graph, pages, threads, readers, staging, .. } = self;
         let graph: &Graph = graph;
         let each = piece.len().div_ceil(readers.len()).max(LEAST_EACH);
         let parts = piece.chunks(each).zip(staging.chunks_mut(each * LIST_PAGE_BYTES));
@@ -76,7 +86,7 @@ impl<G: Deref<Target = Graph>> PagesByHost<G> {
                 .sum();
         }
         let parts: Vec<_> = parts.zip(&*readers).map(|part| Mutex::new(Some(part))).collect();
-        let read = graph.thread_pool().each(|number| {
+        let read = threads.each(|number| {
             let part = parts.get(number).and_then(|part| lock(part).take());
             part.map_or(Ok(0), |((part, to), reader)| {
                 read_part(graph, pages, &mut lock(reader), part, to)

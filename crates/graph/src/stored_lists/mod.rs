@@ -34,6 +34,17 @@ pub struct ListsRoom {
     pub most: u64,
 }
 
+/// How lists on storage are read.
+#[derive(Debug, Clone, Copy)]
+pub struct ListReading {
+    /// Who waits for kernels that read.
+    pub who_waits: WhoWaits,
+    /// The most threads of the host, where it reads.
+    pub threads: usize,
+    /// Device memory for it.
+    pub room: ListsRoom,
+}
+
 /// A graph's neighbour lists on storage, as kernels find them there.
 #[derive(Debug)]
 pub struct ListsOnStorage<'a> {
@@ -60,8 +71,7 @@ impl<'a> ListsOnStorage<'a> {
         graph: G,
         direction: Direction,
         stream: &Stream,
-        who_waits: WhoWaits,
-        room: ListsRoom,
+        ListReading { who_waits, threads, room }: ListReading,
     ) -> Result<Option<Self>> {
         let Some(pages) = graph.rows(direction).pages() else { return Ok(None) };
         let (index, vertices) = (pages.index.to_words(), graph.vertices());
@@ -85,9 +95,8 @@ impl<'a> ListsOnStorage<'a> {
                 None => {
                     let bytes = PagesByHost::device_bytes(pages.index.len());
                     let piece = if bytes <= left { bytes } else { return Ok(None) };
-                    let Some(reads) = PagesByHost::new(graph, file, piece, stream.device())? else {
-                        return Ok(None);
-                    };
+                    let reads = PagesByHost::new(graph, file, threads, piece, stream.device())?;
+                    let Some(reads) = reads else { return Ok(None) };
                     (ListsReadBy::Host, Box::new(reads), bytes)
                 }
             };

@@ -6,13 +6,14 @@ use tiergraph_cache::placement::Tier;
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::{ListUse, Lists, MissingRow, Neighbors};
 use tiergraph_gpu::{DeviceBuf, Stream};
-use tiergraph_graph::{Direction, Graph, ListsOnStorage, ListsReadBy, ListsRoom};
+use tiergraph_graph::{Direction, Graph, ListReading, ListsOnStorage, ListsReadBy, ListsRoom};
 use tiergraph_io::gpu_reads::WhoWaits;
 use tiergraph_mem::Reservation;
 
 use super::choice::{Choice, LINES_OF_PAGE, Room, UNITS, Wanted};
 use super::lists::{AllLists, Place};
 use super::rows::{RowReading, RowRoom, RowTiers};
+use super::storage::THREAD_BYTES;
 use super::uses::Uses;
 use super::{GpuLoader, Predicted, Transactions, no_counts, tiers};
 use crate::pipeline::order::{Inputs, SeedOrder};
@@ -22,6 +23,8 @@ use crate::residency::hotness::Plan;
 const PAGES_SHARE: u64 = 16;
 /// The share of host memory, one part in so many, that lists leave to others, if they are to lie there whole.
 const LISTS_LEAVE: u64 = 4;
+/// The share of host memory, one part in so many, that further threads which read rows may take.
+const READING_SHARE: u64 = 4;
 /// The share of host memory, one part in so many, that is left for what is read to be placed.
 const PLACING_SHARE: u64 = 8;
 
@@ -40,15 +43,15 @@ pub(super) struct OpenedLists<'g> {
 }
 
 impl<'g> OpenedLists<'g> {
-    /// The lists of a graph in one direction, beside rows of `stride` bytes, with `left` bytes of device memory:
-    /// all there, or all in host memory, or all on storage.
+    /// The lists of a graph in one direction, beside rows of `stride` bytes, with `left` bytes of device memory
+    /// and `threads` of the host: all there, or all in host memory, or all on storage.
     ///
     /// Some may stay on storage where kernels read them from drives, and where they fit neither memory.
     pub fn new(
         graph: &'g Arc<Graph>,
         direction: Direction,
         stream: &Stream,
-        stride: u64,
+        (stride, threads): (u64, usize),
         left: u64,
     ) -> Result<Self> {
         let all = AllLists::open(graph, direction)?;
@@ -60,7 +63,8 @@ impl<'g> OpenedLists<'g> {
         let stored = match may_stay {
             true => {
                 let graph = Arc::clone(graph);
-                ListsOnStorage::new(graph, direction, stream, WhoWaits::Host, room)?
+                let reading = ListReading { who_waits: WhoWaits::Host, threads, room };
+                ListsOnStorage::new(graph, direction, stream, reading)?
             }
             false => None,
         };
@@ -141,7 +145,8 @@ impl GpuLoader {
 
     /// What reads rows of the features `name` from storage.
     pub(super) fn row_reading(&self, graph: &Arc<Graph>, name: &str) -> Result<RowReading> {
-        let threads = self.options.threads;
+        let left = graph.memory().budget().left();
+        let threads = self.options.threads_within(THREAD_BYTES, left / READING_SHARE);
         RowReading::new(graph, name, &self.tiers, &self.stream, &self.sampler, threads)
     }
 

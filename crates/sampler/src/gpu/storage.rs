@@ -31,6 +31,8 @@ const PIECE_BYTES: RangeInclusive<u64> = 1 << 20..=8 << 20;
 const PIECES_SHARE: u64 = 4;
 /// Bytes of a reader's buffers.
 const READER_BYTES: u64 = 4 << 20;
+/// The fewest bytes of the host's memory that a thread takes.
+pub(super) const THREAD_BYTES: u64 = PIECES as u64 * *PIECE_BYTES.start() + READER_BYTES;
 /// Parts that a file is cut into to bring adjacent rows together.
 const PARTS: usize = 1 << 14;
 

@@ -15,7 +15,7 @@
 
 use serde::Serialize;
 use tiergraph_cache::RankedSet;
-use tiergraph_core::{ByteSize, Error, Result};
+use tiergraph_core::{ByteSize, Error, ErrorKind, Result};
 use tiergraph_mem::PAGE_BYTES;
 
 use crate::options::{LoaderOptions, PerThread, Resident, SampleOptions};
@@ -93,17 +93,33 @@ impl Loader {
         plan: &Plan,
         presample: usize,
     ) -> Result<(Self, MemoryPlan)> {
-        let (types, seeds) = (types.into(), seeds.into());
+        let (types, seeds, mut options) = (types.into(), seeds.into(), options.clone());
         options.check(types.nodes.len(), types.edges.len())?;
+        loop {
+            match Self::planned_by(&types, &options, seeds, plan, presample) {
+                Err(error) if error.kind() == ErrorKind::Budget && options.fewer() => {}
+                ended => return ended,
+            }
+        }
+    }
+
+    /// A loader as [`planned`](Self::planned) makes it, with as many threads as `options` say.
+    fn planned_by(
+        types: &GraphTypes,
+        options: &LoaderOptions,
+        seeds: Inputs<'_>,
+        plan: &Plan,
+        presample: usize,
+    ) -> Result<(Self, MemoryPlan)> {
         let opened = types.any().memory().budget().used();
         let bounded = |error: Error| match error.enough_bytes() {
-            Some(enough) => match bounded_bytes(&types, options, seeds) {
+            Some(enough) => match bounded_bytes(types, options, seeds) {
                 Ok(bytes) => error.enough(enough.max(opened + bytes)),
                 Err(other) => other,
             },
             None => error,
         };
-        let mut planner = Planner::begin(&types, options, seeds, presample).map_err(bounded)?;
+        let mut planner = Planner::begin(types, options, seeds, presample).map_err(bounded)?;
         let hotness = planner.count_if_tight().map_err(bounded)?;
         planner.place(plan, hotness)
     }
@@ -119,8 +135,10 @@ impl Loader {
         seeds: impl Into<Inputs<'a>>,
         presample: usize,
     ) -> Result<u64> {
-        let types = types.into();
+        let (types, mut options) = (types.into(), options.clone());
         options.check(types.nodes.len(), types.edges.len())?;
+        while options.fewer() {}
+        let options = &options;
         let least = types.any().memory().budget().used() + least_bytes(&types, options)?;
         let mut planner = Planner::begin(&types, options, seeds.into(), presample)?;
         planner.count_all()?;
