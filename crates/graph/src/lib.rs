@@ -43,7 +43,7 @@ pub use pages::{PageReader, PagesRead, RowPages};
 pub use raw::{RawBlocks, RawLists, RawRow};
 pub use raw_rows::RawSelection;
 pub use rows::{Direction, RowSelection, Rows};
-pub use stored_lists::{ListReading, ListsOnStorage, ListsReadBy, ListsRoom};
+pub use stored_lists::{ListReading, ListsOnStorage, ListsReadBy};
 pub use tiergraph_core::metrics::{PassStats, Totals};
 pub use tiergraph_io::pipeline::NextPass;
 pub use tiles::{SegmentRun, TileSelection, Tiles};

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tiergraph_core::Result;
 use tiergraph_gpu::Stream;
 use tiergraph_gpu::kernels::{Frontier, FrontierKernels, LIST_PAGE_BYTES, StoredLists};
-use tiergraph_graph::{Direction, Graph, ListReading, ListsOnStorage, ListsReadBy, ListsRoom};
+use tiergraph_graph::{Direction, Graph, ListReading, ListsOnStorage, ListsReadBy};
 use tiergraph_io::gpu_reads::WhoWaits;
 
 use super::Gpu;
@@ -64,9 +64,12 @@ impl<'a> FrontierPages<'a> {
     /// # Errors
     /// No compiler of kernels, any error of the driver or a drive.
     pub fn new(graph: &'a Graph, stream: &Stream, device_bytes: u64) -> Result<Option<Self>> {
-        let room = ListsRoom { pages: device_bytes, most: device_bytes };
-        let threads = graph.thread_pool().size();
-        let reading = ListReading { who_waits: WhoWaits::Kernel, threads, room };
+        let reading = ListReading {
+            who_waits: WhoWaits::Kernel,
+            threads: graph.thread_pool().size(),
+            pages_bytes: device_bytes,
+            most_bytes: device_bytes,
+        };
         let stored = ListsOnStorage::new(graph, Direction::Out, stream, reading)?;
         let Some(ListsOnStorage { lists: stored, read_by, .. }) = stored else { return Ok(None) };
         let kernels = FrontierKernels::new(stream.device())?;

@@ -25,15 +25,6 @@ pub enum ListsReadBy {
     Host,
 }
 
-/// Bytes of device memory that reading lists may take.
-#[derive(Debug, Clone, Copy)]
-pub struct ListsRoom {
-    /// For pages on their way, if so many are enough for the least queues.
-    pub pages: u64,
-    /// For all of it.
-    pub most: u64,
-}
-
 /// How lists on storage are read.
 #[derive(Debug, Clone, Copy)]
 pub struct ListReading {
@@ -41,8 +32,10 @@ pub struct ListReading {
     pub who_waits: WhoWaits,
     /// The most threads of the host, where it reads.
     pub threads: usize,
-    /// Device memory for it.
-    pub room: ListsRoom,
+    /// The most bytes of device memory for pages on their way, if these are enough for the least queues.
+    pub pages_bytes: u64,
+    /// The most bytes of device memory for all of it.
+    pub most_bytes: u64,
 }
 
 /// A graph's neighbour lists on storage, as kernels find them there.
@@ -62,7 +55,7 @@ impl<'a> ListsOnStorage<'a> {
         StoredLists::device_bytes(pages) + PagesByHost::device_bytes(pages)
     }
 
-    /// The lists of `graph` in one direction; `None` where it has no pages of them, or where the device's `room`
+    /// The lists of `graph` in one direction; `None` where it has no pages of them, or where the device's memory
     /// or the host's memory does not hold what reading takes.
     ///
     /// # Errors
@@ -71,19 +64,20 @@ impl<'a> ListsOnStorage<'a> {
         graph: G,
         direction: Direction,
         stream: &Stream,
-        ListReading { who_waits, threads, room }: ListReading,
+        reading: ListReading,
     ) -> Result<Option<Self>> {
         let Some(pages) = graph.rows(direction).pages() else { return Ok(None) };
         let (index, vertices) = (pages.index.to_words(), graph.vertices());
         let file = PagedFile { file: pages.file, name: pages.name, salt: pages.salt };
         let others = StoredLists::device_bytes(pages.index.len());
-        let left = room.most.saturating_sub(others);
+        let ListReading { who_waits, threads, pages_bytes, most_bytes } = reading;
+        let left = most_bytes.saturating_sub(others);
         let (read_by, reads, device_bytes): (_, Box<dyn ListReads + 'a>, _) =
             match graph.engines().drives_of_gpus()? {
                 Some(drives) => {
                     let (submitting, completing) = (stream.another()?, stream.another()?);
                     let streams = ReadStreams { submitting, completing };
-                    let (on_host, most) = (graph.memory().budget().left(), room.pages.min(left));
+                    let (on_host, most) = (graph.memory().budget().left(), pages_bytes.min(left));
                     let reads =
                         PagesByGpu::new(file, &drives.drives, streams, who_waits, on_host, most)?;
                     let bytes = reads.device_bytes();

@@ -127,8 +127,8 @@ impl GpuLoader {
             Some(name) => graph.features().get(name)?.row_bytes() as u64,
             None => 0,
         };
-        let opened =
-            OpenedLists::new(graph, options.direction, &stream, (stride, options.threads), left)?;
+        let LoaderOptions { direction, threads, .. } = *options;
+        let opened = OpenedLists::new(graph, direction, &stream, stride, threads, left)?;
         let OpenedLists { all, lists, held, read_by, taken } = opened;
         let (mut working, left) = (working + taken, left - taken);
         let sampler = Sampler::new(&stream, &lists, options.batch_size, &fanouts, arcs)?;

@@ -6,7 +6,7 @@ use tiergraph_cache::placement::Tier;
 use tiergraph_core::Result;
 use tiergraph_gpu::kernels::{ListUse, Lists, MissingRow, Neighbors};
 use tiergraph_gpu::{DeviceBuf, Stream};
-use tiergraph_graph::{Direction, Graph, ListReading, ListsOnStorage, ListsReadBy, ListsRoom};
+use tiergraph_graph::{Direction, Graph, ListReading, ListsOnStorage, ListsReadBy};
 use tiergraph_io::gpu_reads::WhoWaits;
 use tiergraph_mem::Reservation;
 
@@ -51,7 +51,8 @@ impl<'g> OpenedLists<'g> {
         graph: &'g Arc<Graph>,
         direction: Direction,
         stream: &Stream,
-        (stride, threads): (u64, usize),
+        stride: u64,
+        threads: usize,
         left: u64,
     ) -> Result<Self> {
         let all = AllLists::open(graph, direction)?;
@@ -59,11 +60,15 @@ impl<'g> OpenedLists<'g> {
         let host = graph.memory().budget().left();
         let fit = all.are_in_memory() || all.bytes() <= left.max(host - host / LISTS_LEAVE);
         let may_stay = everything > left && (!fit || graph.engines().drives_of_gpus()?.is_some());
-        let room = ListsRoom { pages: left / PAGES_SHARE, most: left };
         let stored = match may_stay {
             true => {
                 let graph = Arc::clone(graph);
-                let reading = ListReading { who_waits: WhoWaits::Host, threads, room };
+                let reading = ListReading {
+                    who_waits: WhoWaits::Host,
+                    threads,
+                    pages_bytes: left / PAGES_SHARE,
+                    most_bytes: left,
+                };
                 ListsOnStorage::new(graph, direction, stream, reading)?
             }
             false => None,
