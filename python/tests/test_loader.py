@@ -469,3 +469,17 @@ def test_ctrl_c_stops_a_loop_and_leaves_the_loader_usable(tmp_path):
 def test_nothing_imports_pytorch_before_a_loader_does():
     program = "import sys, tiergraph, tiergraph.cli; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_fewer_threads_than_cores_do_where_none_are_asked_for(path):
+    shape = {"batch_size": 100, "seed": 3, "shuffle": True, "window": 1}
+    with pytest.raises(tg.BudgetError) as refused:
+        tg.NeighborLoader(path, FANOUTS, memory="1MiB", threads=1, **shape)
+    shape["memory"] = refused.value.enough_bytes
+    with pytest.raises(tg.BudgetError, match="memory"):
+        tg.NeighborLoader(path, FANOUTS, threads=64, **shape)
+    one = tg.NeighborLoader(path, FANOUTS, threads=1, **shape)
+    fewer = tg.NeighborLoader(path, FANOUTS, **shape)
+    assert one.kept()["threads"] == fewer.kept()["threads"] == 1
+    for a, b in zip(one, fewer, strict=True):
+        assert torch.equal(a.n_id, b.n_id)
