@@ -432,6 +432,11 @@ def checksum_features(path: str, name: str, memory: int | None, progress: Progre
 def generate(
     kind: str, params_json: str, path_out: str, options_json: str, progress: Progress | None
 ) -> str: ...
+def lines(
+    columns: Sequence[NDArray[np.uint64] | NDArray[np.int64] | NDArray[np.float64]], separator: str
+) -> bytes:
+    """Rows of numbers as text that is read back as they are: a line a row."""
+
 def check_array(path: str, name: str) -> None:
     """Refuses the file `labels/NAME.npy` or `splits/NAME.npy` if it is not the graph's."""
 

@@ -7,7 +7,6 @@ is in memory, and says so.
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _native
 from .arguments.calls import warn
 from .errors import InputError, InputWarning
 from .results import check_folder, whole_file
@@ -76,21 +76,27 @@ def _write_parquet(graph: Graph, path: Path) -> None:
 
 
 def _write_csv(graph: Graph, path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(",".join(_names(graph)) + "\n")
-        # A name in quotes keeps its blanks and commas.
-        writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-        for batch in _by_names(graph):
-            if graph.names is None:
-                _write_lines(file, batch, ",")
-                continue
-            src, dst, *weights = batch
-            ends = src.to_pylist(), dst.to_pylist()
-            if any("\n" in name or "\r" in name for column in ends for name in column):
-                raise InputError.of(
-                    "export to", path.name, expected="names of one line, for CSV", got="longer ones"
-                )
-            writer.writerows(zip(*ends, *(column.tolist() for column in weights), strict=True))
+    with path.open("wb") as file:
+        file.write((",".join(_names(graph)) + "\n").encode())
+        if graph.names is None:
+            file.writelines(_native.lines(batch, ",") for batch in graph.edge_batches())
+        else:
+            _write_names(graph, file, path.name)
+
+
+def _write_names(graph: Graph, file: IO[bytes], where: str) -> None:
+    """Rows of names in quotes, which keep their blanks and commas, and of weights."""
+    import pyarrow
+    from pyarrow import compute, csv
+
+    how = csv.WriteOptions(include_header=False)
+    for batch in _by_names(graph):
+        if any(compute.any(compute.match_substring_regex(c, r"[\r\n]")).as_py() for c in batch[:2]):
+            raise InputError.of(
+                "export to", where, expected="names of one line, for CSV", got="longer ones"
+            )
+        rows = pyarrow.table(list(batch), names=_names(graph))
+        csv.write_csv(rows, file, write_options=how)
 
 
 def _write_text(graph: Graph, path: Path) -> None:
@@ -98,15 +104,8 @@ def _write_text(graph: Graph, path: Path) -> None:
         raise InputError.of(
             "export to", path.name, expected="`.csv` or `.parquet`, for names", got=".txt"
         )
-    with path.open("w") as file:
-        for batch in graph.edge_batches():
-            _write_lines(file, batch, " ")
-
-
-def _write_lines(file: IO[str], columns: Columns, separator: str) -> None:
-    """Rows of ids, and of weights so that they are read back as they are."""
-    text = [list(map(repr, column.tolist())) for column in columns]
-    file.writelines(separator.join(row) + "\n" for row in zip(*text, strict=True))
+    with path.open("wb") as file:
+        file.writelines(_native.lines(batch, " ") for batch in graph.edge_batches())
 
 
 def _positions(graph: Graph) -> Iterator[Columns]:
@@ -121,15 +120,15 @@ def _positions(graph: Graph) -> Iterator[Columns]:
 def _write_matrix_market(graph: Graph, path: Path) -> None:
     field = "real" if graph.weighted else "pattern"
     symmetry = "general" if graph.directed else "symmetric"
-    with path.open("w") as file:
-        file.write(f"%%MatrixMarket matrix coordinate {field} {symmetry}\n")
-        file.write(f"{graph.vertices} {graph.vertices} {graph.edges}\n")
+    head = f"%%MatrixMarket matrix coordinate {field} {symmetry}\n"
+    with path.open("wb") as file:
+        file.write(f"{head}{graph.vertices} {graph.vertices} {graph.edges}\n".encode())
         for src, dst, *weights in _positions(graph):
             row, column = src.astype(np.int64) + 1, dst.astype(np.int64) + 1
             if not graph.directed:
                 # Of a symmetric matrix, the lower half is written.
                 row, column = np.maximum(row, column), np.minimum(row, column)
-            _write_lines(file, (row, column, *weights), " ")
+            file.write(_native.lines((row, column, *weights), " "))
 
 
 def _write_npz(graph: Graph, path: Path) -> None:

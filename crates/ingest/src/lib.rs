@@ -10,6 +10,7 @@ pub mod components;
 pub mod edges;
 pub mod features;
 pub mod generate;
+pub mod lines;
 mod npy;
 pub mod numbering;
 pub mod source;

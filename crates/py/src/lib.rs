@@ -47,6 +47,8 @@ mod _native {
     #[pymodule_export]
     use super::build::edge_reader::EdgeReader;
     #[pymodule_export]
+    use super::build::lines::lines;
+    #[pymodule_export]
     use super::build::names::Names;
     #[pymodule_export]
     use super::build::reorder::order_features;

@@ -7,6 +7,7 @@ pub(crate) mod components;
 pub(crate) mod edge_reader;
 pub(crate) mod edges;
 pub(crate) mod generators;
+pub(crate) mod lines;
 pub(crate) mod names;
 pub(crate) mod options;
 pub(crate) mod reorder;
