@@ -350,6 +350,10 @@ def test_components_on_the_command_line(tmp_path):
     assert "cannot read" in wrong.stderr
     refused = run("-", "-o", tmp_path / "out.npy", "--ids", "names", given="a b\n")
     assert "expected a file of texts, got one of numbers" in refused.stderr
+    # Before anything is read.
+    refused = run(tmp_path / "none.csv", "-o", tmp_path / "out.npy", "--ids", "names")
+    assert "expected a file of texts, got one of numbers" in refused.stderr
+    assert "`.csv` hold names" in refused.stderr
 
 
 def test_components_keep_within_their_memory():

@@ -179,10 +179,21 @@ def write_tables(
     Columns of a Parquet file that repeat values are `dictionaries`; all, if None.
     """
     pyarrow_for("write", path)
-    if Path(check_suffix(path)).suffix.lower() == ".npy":
-        raise InputError.of("write", path, expected="a file of texts", got="one of numbers")
+    check_holds_text(path)
     with whole_file(path) as part:
         _write_tables(part, schema, tables, dictionaries)
+
+
+def check_holds_text(path: str) -> None:
+    """Refuses a file of results that does not hold names."""
+    if Path(check_suffix(path)).suffix.lower() == ".npy":
+        raise InputError.of(
+            "write",
+            path,
+            expected="a file of texts",
+            got="one of numbers",
+            hint="`.parquet`, `.arrow` and `.csv` hold names",
+        )
 
 
 def pyarrow_for(op: str, what: str) -> Any:

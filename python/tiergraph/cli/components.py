@@ -30,7 +30,8 @@ def components(
 ) -> None:
     """Connected components of pairs of ids or names: one pass, nothing left on disk."""
     if output is not None:
-        results.check_suffix(str(output))
+        check = results.check_holds_text if ids == "names" else results.check_suffix
+        check(str(output))
     with Bars() as bars:
         found = pairs.components(
             sources[0] if len(sources) == 1 else sources,
