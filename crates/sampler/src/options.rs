@@ -180,19 +180,14 @@ impl LoaderOptions {
         }
     }
 
-    /// Halves the number of threads; false if that is one, or fewer do not do.
-    pub(crate) fn fewer(&mut self) -> bool {
-        let can = self.fewer_threads && self.threads > 1;
-        self.threads /= if can { 2 } else { 1 };
-        can
+    /// The number of threads that do, where the memory does not hold what more take.
+    pub(crate) fn least_threads(&self) -> usize {
+        if self.fewer_threads { 1 } else { self.threads }
     }
 
-    /// The number of threads, or as many as `room` has `each` bytes for, if fewer do.
+    /// The number of threads, or as many as `room` has `each` bytes for, if these do.
     pub(crate) fn threads_within(&self, each: u64, room: u64) -> usize {
-        match self.fewer_threads {
-            true => self.threads.min((room / each.max(1)) as usize).max(1),
-            false => self.threads,
-        }
+        self.threads.min((room / each.max(1)) as usize).max(self.least_threads())
     }
 
     /// The number of hops.

@@ -80,7 +80,7 @@ pub struct MemoryPlan {
 
 impl Loader {
     /// A loader for epochs over `seeds` that keeps what fits, chosen as `plan` says after sampling
-    /// at most `presample` batches.
+    /// at most `presample` batches. If fewer threads do, there are half as many until they fit.
     ///
     /// # Errors
     /// As [`Loader::new`] and [`Loader::presample`]; [`ErrorKind::Budget`](tiergraph_core::ErrorKind)
@@ -96,8 +96,9 @@ impl Loader {
         let (types, seeds, mut options) = (types.into(), seeds.into(), options.clone());
         options.check(types.nodes.len(), types.edges.len())?;
         loop {
+            let fewer_do = options.threads > options.least_threads();
             match Self::planned_by(&types, &options, seeds, plan, presample) {
-                Err(error) if error.kind() == ErrorKind::Budget && options.fewer() => {}
+                Err(error) if fewer_do && error.kind() == ErrorKind::Budget => options.threads /= 2,
                 ended => return ended,
             }
         }
@@ -135,10 +136,9 @@ impl Loader {
         seeds: impl Into<Inputs<'a>>,
         presample: usize,
     ) -> Result<u64> {
-        let (types, mut options) = (types.into(), options.clone());
+        let types = types.into();
         options.check(types.nodes.len(), types.edges.len())?;
-        while options.fewer() {}
-        let options = &options;
+        let options = &LoaderOptions { threads: options.least_threads(), ..options.clone() };
         let least = types.any().memory().budget().used() + least_bytes(&types, options)?;
         let mut planner = Planner::begin(&types, options, seeds.into(), presample)?;
         planner.count_all()?;
