@@ -34,11 +34,11 @@ import _arguments
 from _batches import middle
 
 FEATURES = 16
-"""Of a vertex: rows are small beside lists."""
+"""The number of features of a vertex: rows are small beside lists."""
 LEAST = 700 << 20
 """What an opened graph, readers and sixteen samplers take of host memory."""
 THREADS = 4
-"""That sample, where the CPU does: more need more than this memory for their tables."""
+"""Threads that sample, where the CPU does: more need more than this memory for their tables."""
 WAYS = ["auto", "both", "cpu", "modelled:p5510*4", "gpu:modelled:p5510*4"]
 
 

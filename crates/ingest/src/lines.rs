@@ -21,7 +21,7 @@ impl Column<'_> {
         }
     }
 
-    /// Whether there is no row.
+    /// Whether the column has no row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

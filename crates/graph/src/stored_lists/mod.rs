@@ -28,7 +28,7 @@ pub enum ListsReadBy {
 /// How lists on storage are read.
 #[derive(Debug, Clone, Copy)]
 pub struct ListReading {
-    /// Who waits for kernels that read.
+    /// Whether the host or a kernel waits for pages that kernels read.
     pub who_waits: WhoWaits,
     /// The most threads of the host, where it reads.
     pub threads: usize,
@@ -43,7 +43,7 @@ pub struct ListReading {
 pub struct ListsOnStorage<'a> {
     /// The lists.
     pub lists: StoredLists<'a>,
-    /// Who reads their pages.
+    /// Who reads the pages of these lists.
     pub read_by: ListsReadBy,
     /// Bytes of device memory that this takes.
     pub device_bytes: u64,
