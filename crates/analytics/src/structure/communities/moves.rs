@@ -8,6 +8,9 @@ use crate::bits::Bits;
 
 /// The round from which on vertices have leads: before, most of them move.
 const LEADS_FROM: usize = 2;
+/// A round that moves fewer than one vertex of so many is the last one over a network: the next ones read nearly as much of lists
+/// as it, for fewer and fewer moves.
+const LAST_OF: u64 = 1 << 10;
 
 /// What a community is worth: the weight of its edges, less `scale` times its mass squared, in halves.
 #[derive(Debug, Clone, Copy)]
@@ -111,7 +114,7 @@ impl<'a> Partition<'a> {
         Ok(Self { quality, mass, community, masses, members, near, empty: 0 })
     }
 
-    /// Moves vertices while any gains by it; returns how many moves there were. Rounds go over all in an order by
+    /// Moves vertices while more than a few gain by it; returns how many moves there were. Rounds go over all in an order by
     /// `seed`, and then over those that a move may have changed (Ozaki, Tezuka and Inaba, 2016; Traag et al., 2019): of the
     /// neighbours, those without a lead.
     pub(super) fn move_vertices(&mut self, network: &mut Network<'_>, seed: u64) -> Result<u64> {
@@ -120,7 +123,7 @@ impl<'a> Partition<'a> {
         let mut leads = Leads::new(n, self.quality)?;
         let mut round = 0;
         while now.any() {
-            let later = Bits::none(n);
+            let (later, before_round) = (Bits::none(n), moves);
             network.sweep_shuffled(&blocks, seed, &|v| now.has(v), |neighbors| {
                 let v = neighbors.of;
                 now.take_out(v.into());
@@ -142,6 +145,9 @@ impl<'a> Partition<'a> {
                     }
                 });
             })?;
+            if (moves - before_round) * LAST_OF < n as u64 {
+                break;
+            }
             now = later;
             round += 1;
         }
