@@ -135,7 +135,9 @@ def crowded(roots: Iterable[Path]) -> Iterator[tuple[str, int]]:
     """Folders below the roots with more than `MOST` sources, and how many they have."""
     for root in roots:
         for folder in [root, *sorted(path for path in root.rglob("*") if path.is_dir())]:
-            if not TESTS.isdisjoint(folder.relative_to(ROOT).parts):
+            parts = folder.relative_to(ROOT).parts
+            # Hidden ones are environments, which somebody else wrote.
+            if not TESTS.isdisjoint(parts) or any(part.startswith(".") for part in parts):
                 continue
             count = sum(file.suffix in SOURCES for file in folder.iterdir())
             if count > MOST:

@@ -70,7 +70,7 @@ def test_each_group_of_modules_gives_one_circle(check, package):
 
 def test_folders_of_more_than_twenty_sources_are_told(check, tmp_path, monkeypatch):
     monkeypatch.setattr(check, "ROOT", tmp_path)
-    for folder, count in (("few", 20), ("many", 21), ("tests", 30)):
+    for folder, count in (("few", 20), ("many", 21), ("tests", 30), (".venv-peers", 30)):
         (tmp_path / "c" / folder).mkdir(parents=True)
         for number in range(count):
             (tmp_path / "c" / folder / f"{number}.rs").touch()
