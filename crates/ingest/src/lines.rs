@@ -21,7 +21,7 @@ impl Column<'_> {
         }
     }
 
-    /// Whether the column has no row.
+    /// Whether a column of numbers has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

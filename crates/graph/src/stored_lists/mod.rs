@@ -43,7 +43,7 @@ pub struct ListReading {
 pub struct ListsOnStorage<'a> {
     /// The lists.
     pub lists: StoredLists<'a>,
-    /// Who reads the pages of these lists.
+    /// Whether kernels or the host read the pages that neighbour lists are in.
     pub read_by: ListsReadBy,
     /// Bytes of device memory that this takes.
     pub device_bytes: u64,

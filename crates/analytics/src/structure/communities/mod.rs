@@ -255,7 +255,7 @@ struct Search<'a, 'g> {
 }
 
 impl Search<'_, '_> {
-    /// Moves vertices, then communities as vertices, and so on, until none moves. `community` has those to begin
+    /// Moves vertices, then communities as vertices, and so on, until none come together. `community` has those to begin
     /// with, and then those that were found. Returns how many moves of vertices there were.
     fn levels(
         &mut self,

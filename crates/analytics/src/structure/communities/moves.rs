@@ -8,8 +8,8 @@ use crate::bits::Bits;
 
 /// The round from which on vertices have leads: before, most of them move.
 const LEADS_FROM: usize = 2;
-/// A round that moves fewer than one vertex of so many is the last one over a network: the next ones read nearly as much of lists
-/// as it, for fewer and fewer moves.
+/// A round that moves fewer than one vertex of so many is the last one over a network: each of those after it would read lists
+/// again for fewer moves.
 const LAST_OF: u64 = 1 << 10;
 
 /// What a community is worth: the weight of its edges, less `scale` times its mass squared, in halves.
