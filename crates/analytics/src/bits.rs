@@ -1,6 +1,7 @@
 //! Sets of vertices that all threads add to and look at, a bit for each: the bits of the hubs fit the first
 //! cache.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tiergraph_core::{Result, ThreadPool};
@@ -77,6 +78,37 @@ impl Bits {
         }
     }
 
+    /// Those of the vertices of `range` that are in the set, which may lose them meanwhile.
+    pub(crate) fn within(&self, range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        let words = range.start / 64..range.end.div_ceil(64);
+        words.flat_map(move |word| {
+            let first = word * 64;
+            let below = |v: u32| u64::MAX.checked_shl(v.saturating_sub(first)).unwrap_or(0);
+            let mut bits = self.0[word as usize].load(Ordering::Relaxed)
+                & below(range.start)
+                & !below(range.end);
+            std::iter::from_fn(move || {
+                let next = first + bits.trailing_zeros();
+                (bits != 0).then(|| {
+                    bits &= bits - 1;
+                    next
+                })
+            })
+        })
+    }
+
+    /// Takes those out of the set of which `mask(number)`, of the 64 vertices of this number, has a bit, and returns them.
+    /// Nobody changes the set meanwhile.
+    pub(crate) fn take_masked(&self, mask: impl Fn(u32) -> u64) -> Self {
+        let taken = |(number, word): (u32, &AtomicU64)| {
+            let all = word.load(Ordering::Relaxed);
+            let own = if all == 0 { 0 } else { all & mask(number) };
+            word.store(all & !own, Ordering::Relaxed);
+            AtomicU64::new(own)
+        };
+        Self((0..).zip(&self.0).map(taken).collect())
+    }
+
     /// Puts `v` into the set.
     #[inline(always)]
     pub(crate) fn put(&self, v: u32) {
@@ -99,6 +131,13 @@ impl Bits {
         }
     }
 
+    /// Takes the vertices of another set of as many out of this one.
+    pub(crate) fn take_out_all(&self, other: &Self) {
+        for (own, other) in self.0.iter().zip(&other.0) {
+            own.fetch_and(!other.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
     /// The bits of 64 vertices each.
     pub(crate) fn words(&self) -> &[AtomicU64] {
         &self.0
@@ -106,5 +145,25 @@ impl Bits {
 
     pub(crate) fn words_mut(&mut self) -> &mut [AtomicU64] {
         &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tiergraph_core::Draws;
+
+    use super::*;
+
+    #[test]
+    fn those_within_a_range_are_those_that_the_set_has() {
+        let mut draws = Draws::new(2);
+        let bits = Bits::none(300);
+        (0..300).filter(|_| draws.below(3) == 0).for_each(|v| bits.put(v));
+        for begin in 0..300 {
+            for end in begin..=300 {
+                let expected = (begin..end).filter(|&v| bits.has(v));
+                assert!(bits.within(begin..end).eq(expected), "{begin}..{end}");
+            }
+        }
     }
 }

@@ -12,6 +12,11 @@ impl<S> PerWorker<S> {
         Self(each.map(Mutex::new).collect())
     }
 
+    /// The number of states.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Locks the state of `worker`, which is its only user.
     pub(crate) fn of(&self, worker: usize) -> MutexGuard<'_, S> {
         self.0[worker].lock().unwrap_or_else(PoisonError::into_inner)

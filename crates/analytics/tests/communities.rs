@@ -27,7 +27,7 @@ fn groups_with_a_hub() -> Vec<Edge> {
 }
 
 #[test]
-fn the_least_memory_finds_the_same_communities() {
+fn any_memory_and_number_of_threads_find_the_same_communities() {
     let edges = groups_with_a_hub();
     for (codec, directed, weights) in [
         (Codec::Packed, false, WeightChoice::None),
@@ -41,17 +41,22 @@ fn the_least_memory_finds_the_same_communities() {
             let objective = Objective::Modularity;
             let options =
                 Communities { method, objective, resolution: 1.0, iterations: 2, seed: 3 };
-            let found = |extra_memory: u64| {
+            let found_by = |threads: usize, extra_memory: u64| {
                 let job = |graph: &Graph| communities(graph, &options, &Silent);
                 let (engine, residency) = (EngineChoice::Auto, false);
-                Running { engine, threads: 2, residency, extra_memory }.run(&built, job)
+                Running { engine, threads, residency, extra_memory }.run(&built, job)
             };
+            let found = |extra_memory: u64| found_by(2, extra_memory);
             let ((least, read), (plenty, read_once)) = (found(0), found(256 << 20));
             // Of lists that do not all fit, some are packed.
             let (more, _) = found(3 << 20);
             let what = format!("{codec:?}, directed {directed}, {weights:?}, {method:?}");
             assert!(least.labels == plenty.labels, "{what}");
             assert!(more.labels == plenty.labels, "{what}");
+            for threads in [1, 5] {
+                let (others, _) = found_by(threads, 256 << 20);
+                assert!(others.labels == plenty.labels, "{what}, {threads} threads");
+            }
             assert_eq!(least.modularity.to_bits(), plenty.modularity.to_bits(), "{what}");
             assert!(least.modularity > 0.3, "{what}: {}", least.modularity);
             let scratch = read.scratch.unwrap();

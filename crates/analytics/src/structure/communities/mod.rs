@@ -5,11 +5,11 @@
 //! builds the smaller network of well-connected parts of communities, so that every community is connected.
 //! Edges count both ways, whatever their direction, by their weights.
 //!
-//! Vertices move one after the other, block after block in an order by seed: in one order for all of them, as in that of
-//! degrees, far fewer communities come together in a round. Threads decode lists, read those of the next block, and make
-//! networks smaller; so a seed's result is the same for any number of them, and in any memory. That holds 64 bytes a vertex with edges
-//! (Leiden: 76), and lists as far as they fit: those of the graph are read again, those of smaller networks and of graphs
-//! with weights are packed, and go on in temporary files.
+//! Many vertices choose at once, each by what it was before any of them, and then move: turn after turn, drawn by seed (`moves`).
+//! So all threads choose, and a seed's result is the same for any number of them, and in any memory. That holds 69 bytes a vertex
+//! with edges (Leiden: 81), 8 more for each further thread that chooses, if there is memory for it, and lists as far as they
+//! fit: those of the graph are read again, those of smaller networks and of graphs with weights are packed, and go on in
+//! temporary files.
 
 mod aggregate;
 mod lists;
@@ -47,12 +47,12 @@ impl Method {
     }
 
     /// The most bytes of state a vertex of a smaller network while its vertices move and are refined: masses, communities with
-    /// masses and members, weights to communities with a list of them that grows, where lists begin, and bits; leads while they
+    /// masses and members, weights to communities with a list of them that grows, where lists begin, bits, and moves; leads while they
     /// move, and then Leiden's parts with masses, and the weights to others.
     fn bytes_of_smaller(self) -> u64 {
         match self {
-            Self::Louvain => 52,
-            Self::Leiden => 64,
+            Self::Louvain => 57,
+            Self::Leiden => 69,
         }
     }
 
@@ -151,7 +151,7 @@ pub fn communities(
         Objective::Modularity => 0.0,
         Objective::Potts => options.resolution,
     };
-    let quality = Quality { scale, counts_edges };
+    let quality = Quality { scale, weight: all, counts_edges };
     let mut search = Search { quality, options, first: n, state, run };
     let mut community = Array::from_fn(graph.thread_pool(), n, |v| v as u32)?;
     let mut done = [0u64];
@@ -308,7 +308,7 @@ impl Search<'_, '_> {
         self.run.iteration("move", moves as f64);
         let refined = match method {
             Method::Louvain => None,
-            Method::Leiden => Some(partition.refined(network)?),
+            Method::Leiden => Some(partition.refined(network, seed)?),
         };
         let (community, count) = numbered(partition.community, seed)?;
         let is_last = count == network.len() || (moves == 0 && number > 0);

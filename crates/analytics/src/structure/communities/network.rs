@@ -11,13 +11,17 @@ use tiergraph_format::manifest::Weights;
 use tiergraph_graph::Graph;
 use tiergraph_mem::MemoryPlan;
 
-use super::lists::{ARC_BYTES, BlockLists, List};
+use super::lists::{ARC_BYTES, BlockLists, List, groups};
 use super::segments::{Buffer, Segments};
 use super::weighted;
+use crate::bits::Bits;
+use crate::per_worker::PerWorker;
 use crate::row_map::{self, ListDegrees, RowMap, Side, Wanted, cut};
 
 /// Bytes of the lists of a block, with those of its vertices.
 const BLOCK_BYTES: u64 = 1 << 20;
+/// Parts of a block that threads take.
+const IN_BLOCK: u32 = 64;
 /// Neighbours between one that is prefetched and one that is visited.
 const AHEAD: usize = 16;
 /// Bytes of a vertex in a block.
@@ -45,6 +49,19 @@ pub(super) struct Blocks {
     ranges: Vec<Range<u32>>,
     /// The most arcs of one.
     most_arcs: u64,
+}
+
+impl Blocks {
+    /// These, of whose arcs nothing is known.
+    #[cfg(test)]
+    pub(super) fn of(ranges: Vec<Range<u32>>) -> Self {
+        Self { ranges, most_arcs: 0 }
+    }
+
+    /// The vertices of each.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = &Range<u32>> {
+        self.ranges.iter()
+    }
 }
 
 /// All lists of a network, in memory.
@@ -241,7 +258,12 @@ impl<'g> Network<'g> {
             });
         }
         let blocks = self.blocks();
-        self.visit(&blocks, blocks.ranges.iter(), wanted, |_| (), visit)
+        let order = blocks.ranges.iter().filter(|block| (*block).clone().any(wanted));
+        self.each_block(&blocks, order, wanted, |block, lists| {
+            let of = block.filter(|&v| wanted(v));
+            of.for_each(|of| visit(Neighbors { of, list: lists.list(of), loop_counts }));
+            Ok(())
+        })
     }
 
     /// The vertices in blocks, whose lists are in memory at a time. They are the same in any memory.
@@ -252,46 +274,79 @@ impl<'g> Network<'g> {
         Blocks { ranges, most_arcs: most.unwrap_or(0) }
     }
 
-    /// Calls `visit` with the vertices that are `wanted`, block after block in an order by `seed`, as the vertices of a
-    /// block are. What is wanted changes by a vertex's own visit alone.
+    /// Bytes of all lists and of their vertices, as without weights.
+    pub(super) fn bytes(&self) -> u64 {
+        self.lengths().sum::<u64>() * 4 + u64::from(self.vertices) * VERTEX_BYTES
+    }
+
+    /// What `choose` gives of the vertices that are `wanted`, in their order: threads choose at once, as many as there are
+    /// states of `workers`.
     ///
     /// # Errors
     /// Those of [`sweep`](Self::sweep).
-    pub(super) fn sweep_shuffled(
+    pub(super) fn choose<W: Send, T: Send>(
         &mut self,
         blocks: &Blocks,
-        seed: u64,
-        wanted: &Wanted<'_>,
-        visit: impl FnMut(Neighbors<'_>),
-    ) -> Result<()> {
-        let mut draws = Draws::new(seed);
-        let mut order: Vec<u32> = (0..blocks.ranges.len() as u32).collect();
-        shuffle(&mut order, &mut draws);
-        let order = order.iter().map(|&number| &blocks.ranges[number as usize]);
-        self.visit(blocks, order, wanted, |own| shuffle(own, &mut draws), visit)
+        wanted: &Bits,
+        workers: &PerWorker<W>,
+        choose: impl Fn(&mut W, Neighbors<'_>) -> Option<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let (threads, cancel) = (self.graph.thread_pool(), self.graph.cancel());
+        let loop_counts = self.loop_counts;
+        let mut chosen = Vec::new();
+        let mut share = |lists: &dyn BlockLists, ranges: &[Range<u32>]| {
+            cancel.check("find communities")?;
+            let choose = |worker, ranges: &mut dyn Iterator<Item = (usize, &Range<u32>)>| {
+                let mut own = Vec::new();
+                if worker >= workers.len() {
+                    return own;
+                }
+                let state = &mut *workers.of(worker);
+                for (number, range) in ranges {
+                    let of = wanted.within(range.clone());
+                    let each =
+                        |of| choose(state, Neighbors { of, list: lists.list(of), loop_counts });
+                    own.push((number, of.filter_map(each).collect::<Vec<T>>()));
+                }
+                own
+            };
+            let mut ranges = ranges.iter().enumerate();
+            let of_threads = match workers.len() {
+                // The others go on with the next lists meanwhile.
+                1 => vec![choose(0, &mut ranges)],
+                _ => threads.share(ranges, choose)?,
+            };
+            let mut of_ranges: Vec<_> = of_threads.into_iter().flatten().collect();
+            of_ranges.sort_unstable_by_key(|&(number, _)| number);
+            chosen.extend(of_ranges.into_iter().flat_map(|(_, of_range)| of_range));
+            Ok(())
+        };
+        if let Some(InMemory { lists, .. }) = self.in_memory()? {
+            share(&*lists, &blocks.ranges)?;
+            return Ok(chosen);
+        }
+        let order =
+            blocks.ranges.iter().filter(|block| wanted.within((*block).clone()).next().is_some());
+        self.each_block(blocks, order, &|v| wanted.has(v), |block, lists| {
+            let each = (block.len() as u32).div_ceil(IN_BLOCK).max(1);
+            share(lists, &groups(block, each))
+        })?;
+        Ok(chosen)
     }
 
-    /// Calls `visit` with the vertices that are `wanted`, block after block as they come in `order`, and those of a block
-    /// as `arrange` has them. Lists that are not in memory are read while those of the block before are visited, if there is
-    /// memory for both.
-    fn visit<'a>(
+    /// Calls `each` with one block after the other, in this order, and with the lists of its vertices that are `wanted`. Those
+    /// that are not in memory are read while `each` has those of the block before, if there is memory for both.
+    fn each_block<'b>(
         &mut self,
         blocks: &Blocks,
-        order: impl Iterator<Item = &'a Range<u32>> + Send,
+        order: impl Iterator<Item = &'b Range<u32>> + Send,
         wanted: &Wanted<'_>,
-        mut arrange: impl FnMut(&mut [u32]),
-        mut visit: impl FnMut(Neighbors<'_>),
+        mut each: impl FnMut(Range<u32>, &dyn BlockLists) -> Result<()>,
     ) -> Result<()> {
-        let (graph, loop_counts, in_memory) = (self.graph, self.loop_counts, self.is_in_memory());
-        let order = order.filter(|block| (*block).clone().any(wanted));
-        let mut own = Vec::new();
+        let (graph, in_memory) = (self.graph, self.is_in_memory());
         let mut each = |block: &Range<u32>, lists: &dyn BlockLists| {
             graph.cancel().check("find communities")?;
-            own.clear();
-            own.extend(block.clone().filter(|&v| wanted(v)));
-            arrange(&mut own);
-            own.iter().for_each(|&v| visit(Neighbors { of: v, list: lists.list(v), loop_counts }));
-            Ok(())
+            each(block.clone(), lists)
         };
         let bytes = if in_memory { 0 } else { blocks.most_arcs * ARC_BYTES };
         // A community may have a longer list than any vertex of the graph.
