@@ -20,8 +20,10 @@ use crate::row_map::{self, ListDegrees, RowMap, Side, Wanted, cut};
 
 /// Bytes of the lists of a block, with those of its vertices.
 const BLOCK_BYTES: u64 = 1 << 20;
-/// Parts of a block that threads take.
+/// Parts of a block that threads take, where it is read.
 const IN_BLOCK: u32 = 64;
+/// The most vertices of a block that a thread takes together, where all are in memory.
+const TOGETHER: u32 = 1 << 12;
 /// Neighbours between one that is prefetched and one that is visited.
 const AHEAD: usize = 16;
 /// Bytes of a vertex in a block.
@@ -322,7 +324,8 @@ impl<'g> Network<'g> {
             Ok(())
         };
         if let Some(InMemory { lists, .. }) = self.in_memory()? {
-            share(&*lists, &blocks.ranges)?;
+            let parts = blocks.ranges.iter().flat_map(|block| groups(block.clone(), TOGETHER));
+            share(&*lists, &parts.collect::<Vec<_>>())?;
             return Ok(chosen);
         }
         let order =
