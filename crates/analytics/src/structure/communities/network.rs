@@ -296,6 +296,9 @@ impl<'g> Network<'g> {
         let (threads, cancel) = (self.graph.thread_pool(), self.graph.cancel());
         let loop_counts = self.loop_counts;
         let mut chosen = Vec::new();
+        if !wanted.any() {
+            return Ok(chosen);
+        }
         let mut share = |lists: &dyn BlockLists, ranges: &[Range<u32>]| {
             cancel.check("find communities")?;
             let choose = |worker, ranges: &mut dyn Iterator<Item = (usize, &Range<u32>)>| {
