@@ -170,7 +170,7 @@ class Algorithms:
         "community",
         "groups",
         resolution="Larger makes more and smaller communities.",
-        seed="The order in which vertices move first.",
+        seed="Draws the turns in which vertices move.",
     )
     def louvain(
         self,
@@ -199,7 +199,7 @@ class Algorithms:
         resolution="Larger makes more and smaller communities.",
         objective="modularity, or cpm (constant Potts model).",
         iterations="How often it goes on from what it found.",
-        seed="The order in which vertices move first.",
+        seed="Draws the turns in which vertices move.",
     )
     @arguments(objective=choice("modularity", "cpm"))
     def leiden(

@@ -93,7 +93,7 @@ pub struct Communities {
     pub resolution: f64,
     /// How often all of it is done again, from the communities that were found.
     pub iterations: usize,
-    /// The order in which vertices move first.
+    /// Draws the turns in which vertices move.
     pub seed: u64,
 }
 

@@ -1,8 +1,8 @@
 //! A weighted network without directions: the graph at first, then its communities as vertices.
 //!
-//! Its lists are visited in the order of vertices, or block after block in an order by seed: where they do not fit the
-//! memory, both read them piece by piece. Those of a graph without weights come from its files, those of a smaller network
-//! from segments, in memory or in a temporary file.
+//! Its lists are visited in the order of vertices by one thread, or those of the vertices that have a turn by all: where they
+//! do not fit the memory, both read them piece by piece. Those of a graph without weights come from its files, those of a
+//! smaller network from segments, in memory or in a temporary file.
 
 use std::ops::Range;
 
