@@ -21,7 +21,7 @@ impl Column<'_> {
         }
     }
 
-    /// Whether a column of numbers has no rows.
+    /// True of a column of numbers without rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -5,7 +5,7 @@
 //! builds the smaller network of well-connected parts of communities, so that every community is connected.
 //! Edges count both ways, whatever their direction, by their weights.
 //!
-//! Many vertices choose at once, each by what it was before any of them, and then move: turn after turn, drawn by seed (`moves`).
+//! Many vertices choose at once, by where all were before, and then move: turn after turn, drawn by seed (`moves`).
 //! So all threads choose, and a seed's result is the same for any number of them, and in any memory. That holds 69 bytes a vertex
 //! with edges (Leiden: 81), 8 more for each further thread that chooses, if there is memory for it, and lists as far as they
 //! fit: those of the graph are read again, those of smaller networks and of graphs with weights are packed, and go on in

@@ -19,9 +19,9 @@ const TURNS: u64 = 64;
 const LEAST_TURNS: u64 = 2;
 /// A round of so many turns or fewer, over few vertices, has them one by one, and not many of a block together.
 const ONE_BY_ONE: u64 = 4;
-/// Parts of 64 vertices side by side, one of which has a turn.
+/// The parts, each with a turn of its own, of 64 vertices side by side.
 const PARTS: u64 = 4;
-/// Bytes of lists above which a network is large.
+/// Bytes of lists above which a network is large; those of others fit the memory nearly always.
 const LARGE_BYTES: u64 = 256 << 20;
 /// The round from which on moves take from leads: before, most vertices move.
 const LEADS_FROM: u64 = 2;
@@ -94,10 +94,9 @@ impl Leads {
         for (v, (of, spent)) in (0..).zip(self.of.iter_mut().zip(self.spent.iter_mut())) {
             let units = std::mem::take(spent);
             if units > 0 {
-                *of = ((f64::from(f32::from_bits(*of)) - f64::from(units) * self.unit) as f32)
-                    .to_bits();
-                if units >= Self::ALL || f64::from(f32::from_bits(*of)) <= taken * mass[v as usize]
-                {
+                let left = (f64::from(f32::from_bits(*of)) - f64::from(units) * self.unit) as f32;
+                *of = left.to_bits();
+                if units >= Self::ALL || f64::from(left) <= taken * mass[v as usize] {
                     later.put(v);
                 }
             }
@@ -111,7 +110,7 @@ struct SharedLeads<'a> {
     spent: &'a [AtomicU32],
     /// Units that a move takes for what connects.
     per_weight: f64,
-    /// What has been taken of the lead of each mass.
+    /// The part of a vertex's lead that moves of masses have taken, by its mass.
     taken: f64,
 }
 
@@ -135,7 +134,7 @@ impl SharedLeads<'_> {
     }
 }
 
-/// Who chooses in which turn of a round.
+/// The vertices that choose in each turn of a round.
 ///
 /// Of a large network the vertices of a block have their turn together, so that its lists are read once a round. Of others, and
 /// where few are wanted, those side by side have several: many a vertex has neighbours near itself, and gains more if it
@@ -190,8 +189,7 @@ impl Round<'_> {
             return wanted.take_masked(mask);
         };
         let own = Bits::none(wanted.words().len() * 64);
-        for (_, block) in
-            (0..).zip(blocks.ranges()).filter(|&(number, _)| self.turn(number) == turn)
+        for (_, block) in (0..).zip(&blocks.ranges).filter(|&(number, _)| self.turn(number) == turn)
         {
             for v in wanted.within(block.clone()) {
                 wanted.take_out(v.into());
@@ -221,7 +219,7 @@ struct Near {
     communities: Vec<u32>,
 }
 
-/// What each of the threads that choose has.
+/// The weights to communities that each thread sums while it chooses.
 struct Choosers {
     near: PerWorker<Near>,
     _held: Vec<Reservation>,
@@ -296,10 +294,10 @@ impl<'a> Partition<'a> {
         let blocks = network.blocks();
         let turns = Turns::new(network, &blocks, seed);
         let choosers = Choosers::new(network)?;
-        let (mut now, mut wanted, mut moves) = (Bits::all(n), n as u64, 0);
+        let (mut now, mut moves) = (Bits::all(n), 0);
         let mut leads = Leads::new(network, self.quality)?;
         for number in 0..ROUNDS {
-            let round = turns.of_round(number, wanted, n);
+            let round = turns.of_round(number, now.count() as u64, n);
             let (later, before) = (Bits::none(n), moves);
             for turn in 0..round.turns {
                 let own = round.take(&now, turn);
@@ -325,8 +323,7 @@ impl<'a> Partition<'a> {
             }
             leads.end_round(self.mass, &later);
             now = later;
-            wanted = now.count() as u64;
-            if wanted == 0 || (moves - before) * LAST_OF < n as u64 {
+            if !now.any() || (moves - before) * LAST_OF < n as u64 {
                 break;
             }
         }
@@ -347,14 +344,13 @@ impl<'a> Partition<'a> {
     ) -> Option<u32> {
         let own = self.community[neighbors.of as usize];
         let (after, lead) = self.best(near, neighbors, own);
-        leads.set(neighbors.of, lead, self.mass[neighbors.of as usize]);
         let alone = |c: u32| self.members[c as usize] == 1;
         let weight = |c: u32| (self.masses[c as usize], Reverse(c));
         if all_are_alone && weight(after) > weight(own) && alone(own) && alone(after) {
-            leads.set(neighbors.of, 0.0, 0.0);
             later.put(neighbors.of);
             return None;
         }
+        leads.set(neighbors.of, lead, self.mass[neighbors.of as usize]);
         (after != own).then_some(after)
     }
 
@@ -538,8 +534,8 @@ mod tests {
     fn each_vertex_has_one_turn_of_a_round() {
         let mut draws = Draws::new(11);
         let vertices = 1000;
-        let blocks =
-            Blocks::of((0..vertices).step_by(7).map(|at| at..vertices.min(at + 7)).collect());
+        let ranges = (0..vertices).step_by(7).map(|at| at..vertices.min(at + 7)).collect();
+        let blocks = Blocks { ranges, most_arcs: 0 };
         for (large, least, number) in
             [(true, 1, 0), (true, 1, REFINING), (true, 30, 1), (false, 1, 0), (false, 30, 3)]
         {
@@ -564,7 +560,7 @@ mod tests {
                 let mut turns = block.clone().filter_map(|v| turn_of[v as usize]);
                 turns.next().is_none_or(|first| turns.all(|turn| turn == first))
             };
-            assert_eq!(blocks.ranges().all(is_one), large && least == 1, "round {number}");
+            assert_eq!(blocks.ranges.iter().all(is_one), large && least == 1, "round {number}");
         }
     }
 }

@@ -20,10 +20,8 @@ use crate::row_map::{self, ListDegrees, RowMap, Side, Wanted, cut};
 
 /// Bytes of the lists of a block, with those of its vertices.
 const BLOCK_BYTES: u64 = 1 << 20;
-/// Parts of a block that threads take, where it is read.
+/// Parts of a block that threads take.
 const IN_BLOCK: u32 = 64;
-/// The most vertices of a block that a thread takes together, where all are in memory.
-const TOGETHER: u32 = 1 << 12;
 /// Neighbours between one that is prefetched and one that is visited.
 const AHEAD: usize = 16;
 /// Bytes of a vertex in a block.
@@ -48,22 +46,9 @@ enum Lists<'g> {
 
 /// Vertices whose lists are in memory together.
 pub(super) struct Blocks {
-    ranges: Vec<Range<u32>>,
+    pub(super) ranges: Vec<Range<u32>>,
     /// The most arcs of one.
-    most_arcs: u64,
-}
-
-impl Blocks {
-    /// These, of whose arcs nothing is known.
-    #[cfg(test)]
-    pub(super) fn of(ranges: Vec<Range<u32>>) -> Self {
-        Self { ranges, most_arcs: 0 }
-    }
-
-    /// The vertices of each.
-    pub(super) fn ranges(&self) -> impl Iterator<Item = &Range<u32>> {
-        self.ranges.iter()
-    }
+    pub(super) most_arcs: u64,
 }
 
 /// All lists of a network, in memory.
@@ -296,9 +281,6 @@ impl<'g> Network<'g> {
         let (threads, cancel) = (self.graph.thread_pool(), self.graph.cancel());
         let loop_counts = self.loop_counts;
         let mut chosen = Vec::new();
-        if !wanted.any() {
-            return Ok(chosen);
-        }
         let mut share = |lists: &dyn BlockLists, ranges: &[Range<u32>]| {
             cancel.check("find communities")?;
             let choose = |worker, ranges: &mut dyn Iterator<Item = (usize, &Range<u32>)>| {
@@ -326,16 +308,18 @@ impl<'g> Network<'g> {
             chosen.extend(of_ranges.into_iter().flat_map(|(_, of_range)| of_range));
             Ok(())
         };
-        if let Some(InMemory { lists, .. }) = self.in_memory()? {
-            let parts = blocks.ranges.iter().flat_map(|block| groups(block.clone(), TOGETHER));
-            share(&*lists, &parts.collect::<Vec<_>>())?;
-            return Ok(chosen);
-        }
         let order =
             blocks.ranges.iter().filter(|block| wanted.within((*block).clone()).next().is_some());
+        let parts = |block: Range<u32>| {
+            let each = (block.len() as u32).div_ceil(IN_BLOCK);
+            groups(block, each)
+        };
+        if let Some(InMemory { lists, .. }) = self.in_memory()? {
+            share(&*lists, &order.cloned().flat_map(parts).collect::<Vec<_>>())?;
+            return Ok(chosen);
+        }
         self.each_block(blocks, order, &|v| wanted.has(v), |block, lists| {
-            let each = (block.len() as u32).div_ceil(IN_BLOCK).max(1);
-            share(lists, &groups(block, each))
+            share(lists, &parts(block))
         })?;
         Ok(chosen)
     }

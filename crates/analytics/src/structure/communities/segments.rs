@@ -263,7 +263,8 @@ impl Segments {
     fn of(&self, block: &Range<u32>) -> &[Segment] {
         let from = self.all.partition_point(|segment| segment.vertices.end <= block.start);
         let to = self.all.partition_point(|segment| segment.vertices.start < block.end);
-        &self.all[from..to]
+        // Segments without vertices may lie before a block without any.
+        &self.all[from..to.max(from)]
     }
 }
 
@@ -493,5 +494,14 @@ pub(super) mod tests {
                 assert_eq!(bytes(found), bytes(expected), "{v}");
             }
         }
+    }
+
+    /// A network may have no vertices, and one segment of none.
+    #[test]
+    fn no_vertices_have_no_lists() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut segments = Segments::that_leave(0);
+        segments.push(&small_graph(directory.path()), &[], |_, _| Ok(())).unwrap();
+        assert!(segments.in_memory(&(0..0)).0.is_empty());
     }
 }
